@@ -1,0 +1,55 @@
+"""Topological order, stable under edits far away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import networkx as nx
+
+from optimizer.ir.errors import InvalidGraph
+
+if TYPE_CHECKING:
+    from optimizer.ir.graph import Graph
+
+
+def topological_order(graph: Graph) -> list[int]:
+    """Vertex ids, producers before users, otherwise by id. Depth-first over the inputs, O(V + E).
+
+    Ids are minted in order, so a graph fresh from a file keeps the order it had there.
+
+    Raises:
+        InvalidGraph: the graph has a cycle; the message names its nodes.
+    """
+    vertices = graph._vertices
+    keys = sorted(vertices)
+    if all(v is None or v.node < key for key in keys for v in vertices[key]["node"].operands):
+        return keys
+    order: list[int] = []
+    done: set[int] = set()
+    open_: set[int] = set()
+    for root in keys:
+        stack = [root]
+        while stack:
+            key = stack[-1]
+            if key in done:
+                stack.pop()
+                continue
+            missing = [v.node for v in vertices[key]["node"].operands if v is not None and v.node not in done]
+            if not missing:
+                stack.pop()
+                open_.discard(key)
+                done.add(key)
+                order.append(key)
+            elif key in open_:
+                raise InvalidGraph(describe_cycle(graph))
+            else:
+                open_.add(key)
+                stack.extend(reversed(missing))
+    return order
+
+
+def describe_cycle(graph: Graph) -> str:
+    """One line naming the nodes of a cycle."""
+    nodes = [graph.label(source) for source, _ in nx.find_cycle(graph.dag)]
+    shown = " -> ".join(nodes[:6]) + (" -> ..." if len(nodes) > 6 else "")
+    return f"cycle of {len(nodes)} nodes in graph '{graph.name}': {shown}"
