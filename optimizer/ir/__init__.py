@@ -1,7 +1,7 @@
 """The graph: nodes, values, types, lazy constants. Knows no file format and no operator."""
 
 from optimizer.ir.errors import InvalidGraph, InvalidModel, OptimizerError, StorageError, UsageError
-from optimizer.ir.graph import Change, Graph, Listener, Role
+from optimizer.ir.graph import Change, Graph, Listener
 from optimizer.ir.model import Function, Model
 from optimizer.ir.node import (
     IR_DOMAIN,
@@ -15,6 +15,7 @@ from optimizer.ir.node import (
     ValueInfo,
     attributes_of,
 )
+from optimizer.ir.queries import Role
 from optimizer.ir.tensor import Tensor
 from optimizer.ir.types import (
     DimDecl,

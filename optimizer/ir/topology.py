@@ -9,10 +9,10 @@ import networkx as nx
 from optimizer.ir.errors import InvalidGraph
 
 if TYPE_CHECKING:
-    from optimizer.ir.graph import Graph
+    from optimizer.ir.queries import GraphQueries
 
 
-def topological_order(graph: Graph) -> list[int]:
+def topological_order(graph: GraphQueries) -> list[int]:
     """Vertex ids, producers before users, otherwise by id. Depth-first over the inputs, O(V + E).
 
     Ids are minted in order, so a graph fresh from a file keeps the order it had there.
@@ -48,7 +48,7 @@ def topological_order(graph: Graph) -> list[int]:
     return order
 
 
-def describe_cycle(graph: Graph) -> str:
+def describe_cycle(graph: GraphQueries) -> str:
     """One line naming the nodes of a cycle."""
     nodes = [graph.label(source) for source, _ in nx.find_cycle(graph.dag)]
     shown = " -> ".join(nodes[:6]) + (" -> ..." if len(nodes) > 6 else "")

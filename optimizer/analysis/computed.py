@@ -1,0 +1,91 @@
+"""Dims computed by min, max, broadcasting and scaling."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from optimizer.analysis.atoms import Atom, Kind
+from optimizer.analysis.dims import MAX_OPERANDS, Dim, DimLike, computed
+
+
+@lru_cache(maxsize=4096)
+def maximum(*dims: DimLike) -> Dim:
+    """The largest; operands that another one provably reaches are dropped."""
+    return _extreme("max", [Dim.of(d) for d in dims])
+
+
+@lru_cache(maxsize=4096)
+def minimum(*dims: DimLike) -> Dim:
+    """The smallest; operands that provably reach another one are dropped."""
+    return _extreme("min", [Dim.of(d) for d in dims])
+
+
+def _extreme(kind: Kind, dims: list[Dim]) -> Dim:
+    sign = 1 if kind == "max" else -1
+    kept: list[Dim] = []
+    for dim in _flattened(kind, dims):
+        if any((k - dim).bounds[0] >= 0 if sign > 0 else (dim - k).bounds[0] >= 0 for k in kept):
+            continue
+        kept = [k for k in kept if not ((dim - k).bounds[0] >= 0 if sign > 0 else (k - dim).bounds[0] >= 0)]
+        kept.append(dim)
+    if len(kept) == 1:
+        return kept[0]
+    pick = max if kind == "max" else min
+    lo, hi = pick(k.bounds[0] for k in kept), pick(k.bounds[1] for k in kept)
+    return (
+        Dim.fresh(kind, lo, hi)
+        if len(kept) > MAX_OPERANDS
+        else computed(kind, tuple(kept), lo, hi, commutes=True)
+    )
+
+
+@lru_cache(maxsize=4096)
+def broadcast(*dims: DimLike) -> Dim:
+    """The dim that equal-or-1 dims broadcast to. Never takes two dims to be equal.
+
+    A number other than 1, or a dim that is provably not 1, is the result whatever the others are.
+    """
+    kept: list[Dim] = []
+    for dim in _flattened("bcast", [Dim.of(d) for d in dims]):
+        if dim.value == 1 or dim in kept:
+            continue
+        if dim.value is not None or dim.bounds[0] > 1:
+            return dim
+        kept.append(dim)
+    if len(kept) <= 1:
+        return kept[0] if kept else Dim.of(1)
+    lows = [k.bounds[0] for k in kept]
+    lo, hi = max(lows) if min(lows) >= 1 else min(lows), max(k.bounds[1] for k in kept)
+    if len(kept) > MAX_OPERANDS:
+        return Dim.fresh("bcast", lo, hi)
+    return computed("bcast", tuple(kept), lo, hi, commutes=True)
+
+
+def scaled(dim: DimLike, scale: float, rounding: str = "floor") -> Dim:
+    """``floor(dim * scale)`` of a dim >= 0 as a runtime computes it with a float32 ``scale``."""
+    dim, number = Dim.of(dim), np.float32(scale)
+    numerator, denominator = float(number).as_integer_ratio()
+    if denominator <= 64 and numerator <= 64:  # such products are exact in float32
+        return (dim * numerator) // denominator
+    if dim.value is not None:
+        return Dim.of(math.floor(np.float32(dim.value) * number))
+    return computed("scale", (dim,), 0, math.inf, f"{rounding} {float(number).hex()}")
+
+
+def _flattened(kind: Kind, dims: list[Dim]) -> list[Dim]:
+    flat: list[Dim] = []
+    for dim in dims:
+        atom = lone_atom(dim)
+        flat.extend(atom.args if atom is not None and atom.kind == kind else (dim,))
+    return list(dict.fromkeys(flat))
+
+
+def lone_atom(dim: Dim) -> Atom | None:
+    """The atom that ``dim`` consists of, if it is nothing else."""
+    if len(dim.terms) != 1:
+        return None
+    ((monomial, coefficient),) = dim.terms.items()
+    return monomial[0] if coefficient == 1 and len(monomial) == 1 else None

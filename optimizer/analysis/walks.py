@@ -1,0 +1,121 @@
+"""Walks over the structure of a dim: its text, its value at given sizes, substitution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from optimizer.analysis.atoms import Atom
+from optimizer.analysis.computed import broadcast, maximum, minimum, scaled
+from optimizer.analysis.dims import Dim
+
+
+def spell(dim: Dim) -> str:
+    """A readable expression, the same in every run for the same model."""
+    if dim.value is not None:
+        return str(dim.value)
+    terms = sorted(
+        dim.terms.items(), key=lambda term: (-len(term[0]), sorted(_spell_atom(a) for a in term[0]))
+    )
+    text = ""
+    for monomial, coefficient in terms:
+        factors = []
+        for atom in sorted(monomial, key=_spell_atom):
+            if atom.divisor > 1 and coefficient % atom.divisor == 0:
+                coefficient //= atom.divisor
+                factors.append(atom.name)
+            else:
+                factors.append(_spell_atom(atom))
+        if abs(coefficient) != 1 or not factors:
+            factors.insert(0, str(abs(coefficient)))
+        sign = ("-" if coefficient < 0 else "") if not text else (" - " if coefficient < 0 else " + ")
+        text += sign + "*".join(factors)
+    return text
+
+
+def _spell_atom(atom: Atom) -> str:
+    operands = [spell(argument) for argument in atom.args]
+    match atom.kind:
+        case "name" | "axis":
+            return f"({atom.name}//{atom.divisor})" if atom.divisor > 1 else atom.name
+        case "fresh":
+            return f"{atom.name or 'unk'}?{atom.serial}"
+        case "fdiv":
+            return "(" + "//".join(o if o.isalnum() else f"({o})" for o in operands) + ")"
+        case "scale":
+            rounding, factor = atom.name.split()
+            return f"{rounding}({operands[0]}*{float.fromhex(factor):.6g})"
+        case "add":
+            return "(" + " + ".join(operands) + ")"
+        case "mul":
+            return "(" + "*".join(f"({o})" for o in operands) + ")"
+    return f"{atom.kind}({', '.join(sorted(operands))})"
+
+
+def evaluate(dim: Dim, sizes: Mapping[str, int]) -> int | None:
+    """The value at these sizes, ``None`` where one is missing (or a division is by 0)."""
+    total = 0
+    for monomial, coefficient in dim.terms.items():
+        for atom in monomial:
+            factor = _evaluate_atom(atom, sizes)
+            if factor is None:
+                return None
+            coefficient *= factor
+        total += coefficient
+    return total
+
+
+def _evaluate_atom(atom: Atom, sizes: Mapping[str, int]) -> int | None:
+    if atom.is_leaf:
+        size = sizes.get(atom.name) if atom.kind != "fresh" else None
+        return None if size is None else size // atom.divisor
+    operands = []
+    for argument in atom.args:
+        operand = evaluate(argument, sizes)
+        if operand is None:
+            return None
+        operands.append(operand)
+    if atom.kind == "fdiv":
+        return operands[0] // operands[1] if operands[1] else None
+    if atom.kind == "bcast":
+        return next((o for o in operands if o != 1), 1)
+    if atom.kind == "scale":
+        return math.floor(np.float32(operands[0]) * np.float32(float.fromhex(atom.name.split()[1])))
+    fold: dict[str, Callable[[list[int]], int]] = {"min": min, "max": max, "add": sum, "mul": math.prod}
+    return fold[atom.kind](operands)
+
+
+def substitute(dim: Dim, replacements: Mapping[Atom, Dim]) -> Dim:
+    """``dim`` with other dims in the place of atoms, inside computed atoms too."""
+    total = Dim.of(0)
+    for monomial, coefficient in dim.terms.items():
+        term = Dim.of(coefficient)
+        for atom in monomial:
+            term = term * _replaced(atom, replacements)
+        total = total + term
+    return total
+
+
+def _replaced(atom: Atom, replacements: Mapping[Atom, Dim]) -> Dim:
+    if atom in replacements:
+        return replacements[atom]
+    operands = [substitute(argument, replacements) for argument in atom.args]
+    match atom.kind:
+        case "fdiv":
+            return operands[0] // operands[1]
+        case "min":
+            return minimum(*operands)
+        case "max":
+            return maximum(*operands)
+        case "bcast":
+            return broadcast(*operands)
+        case "scale":
+            rounding, factor = atom.name.split()
+            return scaled(operands[0], float.fromhex(factor), rounding)
+        case "add":
+            return sum(operands[1:], operands[0])
+        case "mul":
+            return math.prod(operands, start=Dim.of(1))
+    return Dim.lone(atom)

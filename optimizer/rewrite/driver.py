@@ -1,0 +1,174 @@
+"""The worklist driver: applies rules until none fires, deterministic and bounded."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from optimizer.ir import Graph, Node, OptimizerError
+from optimizer.rewrite.context import Context
+from optimizer.rewrite.match import Match
+from optimizer.rewrite.matcher import Matcher
+from optimizer.rewrite.rewriter import Rewriter
+from optimizer.rewrite.rule import Refusal, Rule
+
+FAN_OUT = 64
+"""Users of a value with more readers than this are not re-queued one by one; the sweep finds them."""
+
+
+class StopReason(Enum):
+    """Why the driver stopped."""
+
+    SATURATED = "saturated"
+    LIMIT = "limit"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run of the driver did: applications, why it stopped, and the last rules if bounded."""
+
+    fired: int = 0
+    stop: StopReason = StopReason.SATURATED
+    oscillating: tuple[str, ...] = ()
+
+
+class RuleFailed(OptimizerError):
+    """A rule raised something else than a refusal."""
+
+
+class RuleIndex:
+    """Rules by the operator they are rooted at, in the order given."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.by_root: dict[tuple[str, str], list[Rule]] = {}
+        self.depth = 0
+        for rule in rules:
+            self.depth = max(self.depth, rule.depth)
+            for root in dict.fromkeys(rule.roots):
+                self.by_root.setdefault(root, []).append(rule)
+
+    def at(self, node: Node) -> Sequence[Rule]:
+        """The rules that may match at ``node``."""
+        return self.by_root.get((node.domain, node.op_type), ())
+
+
+class Driver:
+    """Applies a set of rules in one scope.
+
+    The worklist starts with ``seeds`` (all nodes by default). After an application the nodes it
+    touched are queued again, with their users as far as the deepest pattern reaches.
+    """
+
+    def __init__(self, ctx: Context, graph: Graph, scope: tuple[str, ...], rules: RuleIndex) -> None:
+        self._ctx = ctx
+        self._graph = graph
+        self._scope = scope
+        self._rules = rules
+        self._queue: deque[int] = deque()
+        self._queued: set[int] = set()
+        self._recent: deque[str] = deque(maxlen=12)
+
+    def run(self, seeds: Iterable[int] | None = None) -> Outcome:
+        """Runs to the fixpoint. With ``seeds``, only what they can have enabled is looked at."""
+        outcome = Outcome()
+        nodes = [node.id for node in self._graph.topological()]
+        limit = 1000 + 20 * len(nodes)
+        self._enqueue(nodes if seeds is None else self._reachable(seeds))
+        while self._queue:
+            if not self._step(outcome, limit):
+                return outcome
+        return outcome
+
+    def sweep(self) -> Outcome:
+        """Tries every node, until a whole sweep fires nothing."""
+        total = Outcome()
+        while True:
+            outcome = self.run()
+            total.fired += outcome.fired
+            total.stop, total.oscillating = outcome.stop, outcome.oscillating
+            if not outcome.fired or outcome.stop is StopReason.LIMIT:
+                return total
+
+    def _step(self, outcome: Outcome, limit: int) -> bool:
+        key = self._queue.popleft()
+        self._queued.discard(key)
+        if key not in self._graph:
+            return True
+        node = self._graph.node(key)
+        for rule in self._rules.at(node):
+            mark = len(self._ctx.journal.touched[self._graph])
+            if not rule.may_match(self._graph, node) or not self._try(rule, node):
+                continue
+            outcome.fired += 1
+            self._recent.append(rule.name)
+            self._enqueue(self._reachable(self._ctx.journal.touched[self._graph][mark:]))
+            if outcome.fired >= limit:
+                outcome.stop = StopReason.LIMIT
+                outcome.oscillating = tuple(dict.fromkeys(self._recent))
+                names = ", ".join(outcome.oscillating)
+                self._ctx.warnings.append(f"stopped after {limit} rewrites; still firing: {names}")
+                return False
+            break
+        return True
+
+    def _try(self, rule: Rule, node: Node) -> bool:
+        """Applies ``rule`` at ``node`` where one of its matches is not refused."""
+        stats = self._ctx.stats[rule.name]
+        if not self._ctx.settings.admits(rule.tag):
+            return False
+        start = time.perf_counter()
+        try:
+            matcher = Matcher(self._graph, rule.constants, self._is_kept())
+            for bindings, nodes in matcher.matches(rule.pattern, node):
+                stats.tried += 1
+                if not self._ctx.allows(rule.name, self._scope, self._graph, node):
+                    stats.refused["excluded: a check found it wrong here"] += 1
+                    return False
+                if self._apply(rule, bindings, nodes):
+                    stats.fired += 1
+                    return True
+            return False
+        finally:
+            stats.seconds += time.perf_counter() - start
+
+    def _apply(self, rule: Rule, bindings: dict[str, Any], nodes: tuple[Node, ...]) -> bool:
+        match = Match(self._ctx, self._graph, bindings, nodes)
+        rewriter = Rewriter(match)
+        try:
+            replacement = rule.function(match, rewriter)
+            with self._ctx.application(rule.name, self._graph, nodes[0], rule.tag, self._scope) as entry:
+                entry.pairs = rewriter.commit(self._ctx, replacement)
+                entry.facts = tuple(match.used_facts)
+        except Refusal as refusal:
+            self._ctx.stats[rule.name].refused[refusal.reason] += 1
+            return False
+        except Exception as error:
+            where = self._graph.label(nodes[0])
+            raise RuleFailed(
+                f"rule {rule.name} failed at {where}: {type(error).__name__}: {error}"
+            ) from error
+        return self._ctx.accept(entry)
+
+    def _is_kept(self) -> Any:
+        return self._ctx.is_kept if self._ctx.settings.keep else None
+
+    def _enqueue(self, keys: Iterable[int]) -> None:
+        for key in keys:
+            if key not in self._queued:
+                self._queued.add(key)
+                self._queue.append(key)
+
+    def _reachable(self, seeds: Iterable[int]) -> list[int]:
+        """The seeds and their users, as far down as the deepest pattern reaches."""
+        level = [key for key in dict.fromkeys(seeds) if key in self._graph]
+        seen = dict.fromkeys(level)
+        for _ in range(self._rules.depth):
+            readers = [self._graph.users(key) for key in level]
+            users = dict.fromkeys(user for found in readers if len(found) <= FAN_OUT for user in found)
+            level = [key for key in users if key not in seen]
+            seen.update(dict.fromkeys(level))
+        return [key for key in seen if self._graph.node(key).is_operator]

@@ -1,0 +1,212 @@
+"""Patterns: terms that read like the expression they match.
+
+``P.BatchNormalization(P.Conv("x", "w", P.maybe("b"), name="conv").once(), "scale", ...)`` matches a
+node and, through its inputs, the nodes before it. A string is a variable: it matches any value,
+and the same value wherever it stands again. ``name=`` binds the node itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """Any value, bound to ``name``; with ``constant``, only a constant."""
+
+    name: str
+    constant: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Maybe:
+    """An optional input: ``term`` where it is given, ``None`` bound to its variables where not."""
+
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """An optional input that is not given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """All inputs from here on (at least ``least``), bound to ``name`` as a tuple."""
+
+    name: str
+    least: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A constant with exactly one element, within ``rel`` of ``value`` (relative error)."""
+
+    value: float
+    rel: float = 0.0
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """The first of several terms that matches; the others are tried when the rule refuses."""
+
+    terms: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """Output ``output`` of an operator of one of ``ops`` whose inputs match ``inputs``.
+
+    ``attributes`` must be equal where named (absent ones count as ``None``).
+    """
+
+    ops: tuple[str, ...]
+    inputs: tuple[Term, ...] = ()
+    domain: str = ""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+    output: int = 0
+    single_use: bool = False
+    commutative: bool = False
+
+    def once(self) -> Op:
+        """Only where this value has a single use (being a graph output is a use)."""
+        return replace(self, single_use=True)
+
+    def commutes(self) -> Op:
+        """The first two inputs match in either order."""
+        return replace(self, commutative=True)
+
+    def out(self, index: int) -> Op:
+        """Another output of the operator than its first."""
+        return replace(self, output=index)
+
+
+Term: TypeAlias = Var | Maybe | Absent | Rest | Scalar | AnyOf | Op
+
+
+class PatternError(TypeError):
+    """A pattern that cannot work, found when it is declared."""
+
+
+class PatternBuilder:
+    """``P.Conv(...)`` is a term for the operator Conv; the other methods make the other terms."""
+
+    def __getattr__(self, op_type: str) -> _OpMaker:
+        if not op_type[:1].isupper():
+            raise AttributeError(op_type)
+        return _OpMaker((op_type,))
+
+    @staticmethod
+    def one_of(*op_types: str) -> _OpMaker:
+        """A term for any of several operators."""
+        return _OpMaker(op_types)
+
+    @staticmethod
+    def var(name: str) -> Var:
+        """A variable (the same as the bare string)."""
+        return Var(name)
+
+    @staticmethod
+    def const(name: str) -> Var:
+        """A variable that only matches a constant."""
+        return Var(name, constant=True)
+
+    @staticmethod
+    def maybe(term: Term | str) -> Maybe:
+        """An optional input."""
+        return Maybe(as_term(term))
+
+    @staticmethod
+    def absent() -> Absent:
+        """An optional input that must be absent."""
+        return Absent()
+
+    @staticmethod
+    def rest(name: str, least: int = 0) -> Rest:
+        """All remaining inputs."""
+        return Rest(name, least)
+
+    @staticmethod
+    def scalar(value: float, rel: float = 0.0, name: str = "") -> Scalar:
+        """A one-element constant of (about) this value."""
+        return Scalar(value, rel, name)
+
+    @staticmethod
+    def any_of(*terms: Term | str) -> AnyOf:
+        """Alternatives."""
+        return AnyOf(tuple(as_term(term) for term in terms))
+
+
+@dataclass(frozen=True, slots=True)
+class _OpMaker:
+    ops: tuple[str, ...]
+
+    def __call__(self, *inputs: Term | str, name: str = "", domain: str = "", **attributes: Any) -> Op:
+        return Op(self.ops, tuple(as_term(term) for term in inputs), domain, attributes, name)
+
+
+P = PatternBuilder()
+
+
+def as_term(term: Term | str) -> Term:
+    """A bare string stands for a variable."""
+    return Var(term) if isinstance(term, str) else term
+
+
+def subterms(term: Term) -> Iterator[Term]:
+    """The term and all below it."""
+    yield term
+    below: tuple[Term, ...] = ()
+    if isinstance(term, Op):
+        below = term.inputs
+    elif isinstance(term, AnyOf):
+        below = term.terms
+    elif isinstance(term, Maybe):
+        below = (term.term,)
+    for inner in below:
+        yield from subterms(inner)
+
+
+def depth(term: Term) -> int:
+    """How many operators lie on the longest path from the root down."""
+    if isinstance(term, Op):
+        return 1 + max((depth(t) for t in term.inputs), default=0)
+    if isinstance(term, AnyOf):
+        return max(depth(t) for t in term.terms)
+    return depth(term.term) if isinstance(term, Maybe) else 0
+
+
+def bound_names(term: Term) -> set[str]:
+    """Every name the term binds."""
+    named = (t for t in subterms(term) if isinstance(t, (Var, Rest, Op, Scalar)) and t.name)
+    return {t.name for t in named}
+
+
+def check_pattern(term: Term, constants: frozenset[str]) -> None:
+    """Refuses a pattern that cannot work.
+
+    Raises:
+        PatternError: the root is no operator, a name is bound in two ways, ``Rest`` is not last,
+            or ``constants`` names a variable that does not occur.
+    """
+    roots = term.terms if isinstance(term, AnyOf) else (term,)
+    if not all(isinstance(root, Op) for root in roots):
+        raise PatternError("the root of a pattern must be an operator")
+    kinds: dict[str, type] = {}
+    for inner in subterms(term):
+        if isinstance(inner, (Var, Rest, Op, Scalar)) and inner.name:
+            kind = kinds.setdefault(inner.name, type(inner))
+            if kind is not type(inner):
+                raise PatternError(f"'{inner.name}' is bound as {kind.__name__} and {type(inner).__name__}")
+        if isinstance(inner, Op):
+            if any(isinstance(t, Rest) for t in inner.inputs[:-1]):
+                raise PatternError(f"rest() must be the last input of {'|'.join(inner.ops)}")
+            if inner.commutative and len(inner.inputs) < 2:
+                raise PatternError(f"{'|'.join(inner.ops)} needs two inputs to commute")
+    unbound = constants - bound_names(term)
+    if unbound:
+        raise PatternError(f"constants names what the pattern does not bind: {', '.join(sorted(unbound))}")

@@ -1,0 +1,223 @@
+"""Rules, passes written as functions, and the decorator that declares both."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
+
+from optimizer.ir import Graph, Node, Value
+from optimizer.rewrite.exactness import Exactness
+from optimizer.rewrite.pattern import AnyOf, Op, PatternError, Term, check_pattern, depth
+
+if TYPE_CHECKING:
+    from optimizer.rewrite.match import Match
+    from optimizer.rewrite.rewriter import Rewriter
+
+Replacement: TypeAlias = Value | Sequence[Value | None]
+RuleFunction: TypeAlias = "Callable[[Match, Rewriter], Replacement]"
+GraphFunction: TypeAlias = Callable[[Graph], Any]
+
+
+class Refusal(Exception):
+    """A precondition does not hold: data for the report, not an error."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A local rewrite: where ``pattern`` matches, ``function`` builds what replaces the root.
+
+    Attributes:
+        name: ``verb-noun`` of the function's name.
+        constants: variables of the pattern that only match constants.
+        lhs_rhs: first line of the docstring, ``lhs -> rhs``.
+        key: module and qualified name, the identity of the declaration.
+    """
+
+    name: str
+    pattern: Term
+    function: RuleFunction
+    tag: Exactness
+    constants: frozenset[str]
+    lhs_rhs: str
+    key: tuple[str, str]
+    depth: int
+    required: tuple[tuple[frozenset[str], ...], ...] = field(default=())
+
+    @property
+    def roots(self) -> Iterator[tuple[str, str]]:
+        """The (domain, op type) pairs it can match at."""
+        for option in self.pattern.terms if isinstance(self.pattern, AnyOf) else (self.pattern,):
+            assert isinstance(option, Op)
+            for op in option.ops:
+                yield option.domain, op
+
+    def may_match(self, graph: Graph, node: Node) -> bool:
+        """A cheap necessary condition: the operators that must feed the root do."""
+        if not self.required:
+            return True
+        fed = {graph.node(value.node).op_type for value in node.inputs if value is not None}
+        return any(all(ops & fed for ops in option) for option in self.required)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPass:
+    """A pass written as a function of one graph; it is run in every scope.
+
+    A truthy result of ``function`` means that it changed the graph.
+    """
+
+    name: str
+    function: GraphFunction
+    tag: Exactness
+    doc: str
+    key: tuple[str, str]
+
+
+Declared: TypeAlias = Rule | GraphPass
+
+
+class Registry:
+    """What has been declared, in order. Declaring an item again (same key) replaces it."""
+
+    def __init__(self) -> None:
+        self._items: dict[tuple[str, str], Declared] = {}
+
+    def declare(self, item: Declared) -> None:
+        """Adds ``item``, or replaces the one with the same module and qualified name."""
+        self._items[item.key] = item
+
+    def __iter__(self) -> Iterator[Declared]:
+        return iter(self._items.values())
+
+    def of_module(self, module: str) -> list[Declared]:
+        """What one module declares, in order."""
+        return [item for item in self if item.key[0] == module]
+
+
+default_registry = Registry()
+
+
+@overload
+def graph_optimizer(pattern: GraphFunction, /) -> GraphPass: ...
+@overload
+def graph_optimizer(
+    pattern: Op | AnyOf,
+    /,
+    *,
+    constants: str | Iterable[str] = ...,
+    tag: Exactness | str = ...,
+    name: str = ...,
+    registry: Registry | None = ...,
+) -> Callable[[RuleFunction], Rule]: ...
+@overload
+def graph_optimizer(
+    pattern: None = ..., /, *, tag: Exactness | str = ..., name: str = ..., registry: Registry | None = ...
+) -> Callable[[GraphFunction], GraphPass]: ...
+
+
+def graph_optimizer(
+    pattern: Any = None,
+    /,
+    *,
+    constants: str | Iterable[str] = (),
+    tag: Exactness | str = Exactness.E2,
+    name: str = "",
+    registry: Registry | None = None,
+) -> Any:
+    """Declares a rewrite. Declaring never activates it: name it in a pipeline or give it to a run.
+
+    Bare, on ``def f(graph)``, it makes a pass: the function may loop over ``graph.nodes`` and use
+    the five mutators. With a pattern, on ``def f(m, rw)``, it makes a rule: ``m`` holds what the
+    pattern bound, ``rw`` builds the new nodes, and the returned value replaces the root's output
+    (a sequence: its outputs, ``None`` where one stays).
+
+    Args:
+        constants: variables of the pattern that must be constants, as names or one string of names.
+        tag: how exactly the rewrite keeps the outputs.
+        name: instead of the function's name with dashes.
+
+    Raises:
+        PatternError: the pattern cannot work, or the function takes other arguments.
+    """
+    registry = default_registry if registry is None else registry
+    exactness = Exactness[tag] if isinstance(tag, str) else tag
+    if pattern is None or isinstance(pattern, (Op, AnyOf)):
+        names = frozenset(constants.split() if isinstance(constants, str) else constants)
+        if pattern is not None:
+            check_pattern(pattern, names)
+
+        def declare(function: Callable[..., Any]) -> Declared:
+            made = (
+                _make_pass(function, name, exactness)
+                if pattern is None
+                else _make_rule(function, name, exactness, pattern, names)
+            )
+            registry.declare(made)
+            return made
+
+        return declare
+    if not callable(pattern):
+        raise PatternError(f"graph_optimizer takes a pattern or a function, not {type(pattern).__name__}")
+    made = _make_pass(pattern, name, exactness)
+    registry.declare(made)
+    return made
+
+
+def _make_pass(function: GraphFunction, name: str, tag: Exactness) -> GraphPass:
+    _check_arguments(function, 1, "one argument, the graph")
+    doc = inspect.getdoc(function) or ""
+    return GraphPass(name or _name_of(function), function, tag, doc, _key_of(function))
+
+
+def _make_rule(
+    function: RuleFunction, name: str, tag: Exactness, pattern: Op | AnyOf, constants: frozenset[str]
+) -> Rule:
+    _check_arguments(function, 2, "two arguments, the match and the rewriter")
+    first_line = (inspect.getdoc(function) or "").partition("\n")[0]
+    options = pattern.terms if isinstance(pattern, AnyOf) else (pattern,)
+    return Rule(
+        name or _name_of(function),
+        pattern,
+        function,
+        tag,
+        constants,
+        first_line,
+        _key_of(function),
+        depth(pattern),
+        tuple(_required_feeders(option) for option in options),
+    )
+
+
+def _required_feeders(option: Term) -> tuple[frozenset[str], ...]:
+    assert isinstance(option, Op)
+    return tuple(ops for term in option.inputs if (ops := _feeder_ops(term)))
+
+
+def _feeder_ops(term: Term) -> frozenset[str]:
+    """The op types one of which must feed this input; empty where anything may."""
+    if isinstance(term, Op):
+        return frozenset(term.ops)
+    if isinstance(term, AnyOf):
+        options = [_feeder_ops(t) for t in term.terms]
+        return frozenset().union(*options) if all(options) else frozenset()
+    return frozenset()
+
+
+def _check_arguments(function: Callable[..., Any], count: int, wanted: str) -> None:
+    parameters = inspect.signature(function).parameters.values()
+    if sum(p.default is p.empty and p.kind is not p.VAR_KEYWORD for p in parameters) != count:
+        raise PatternError(f"{function.__qualname__} must take {wanted}")
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return function.__name__.strip("_").replace("_", "-")
+
+
+def _key_of(function: Callable[..., Any]) -> tuple[str, str]:
+    return function.__module__, function.__qualname__

@@ -1,0 +1,145 @@
+"""Conv: one of four ways to turn a convolution into matrix products, picked by its shape."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from optimizer.runtime.call import Call
+from optimizer.runtime.kernels.depthwise import depthwise
+from optimizer.runtime.kernels.window import Window, pad_to, window_of, window_view
+from optimizer.runtime.precision import Array, computed_wide
+from optimizer.runtime.registry import kernel
+
+SCRATCH_BYTES = 3 << 20
+"""Size of the column buffer: fits the second-level cache of a server core, measured as the fastest."""
+
+
+@kernel("Conv", since=1)
+@computed_wide
+def conv(call: Call, x: Array, w: Array, b: Array | None = None) -> Array:
+    """Y [N, M, *output] of X [N, C, *spatial] and W [M, C / group, *kernel]."""
+    group = call.attr("group", 1)
+    window = conv_window(call, x, w, group)
+    y = convolve(call, x, w, window, group)
+    if b is not None:
+        y += b.reshape(-1, *(1,) * (x.ndim - 2))
+    return y
+
+
+def conv_window(call: Call, x: Array, w: Array, group: int) -> Window:
+    """The window of a convolution, after checking that its shapes agree.
+
+    Raises:
+        ValueError: they do not.
+    """
+    if x.ndim != w.ndim or x.ndim < 3:
+        raise ValueError(f"X of rank {x.ndim} and W of rank {w.ndim}")
+    if x.shape[1] != w.shape[1] * group or w.shape[0] % group:
+        raise ValueError(f"X {list(x.shape)}, W {list(w.shape)} and group {group} disagree")
+    declared = call.attr("kernel_shape")
+    if declared is not None and tuple(declared) != w.shape[2:]:
+        raise ValueError(f"kernel_shape {list(declared)} differs from W {list(w.shape)}")
+    return window_of(call, x.shape[2:], w.shape[2:])
+
+
+def convolve(call: Call, x: Array, w: Array, window: Window, group: int = 1) -> Array:
+    """The convolution without bias, in the common dtype of ``x`` and ``w``.
+
+    O(N M C / group * prod(kernel) * prod(output)) multiply-adds, at most about 4 MiB of scratch
+    besides one padded image.
+    """
+    n, m = x.shape[0], w.shape[0]
+    y = np.empty((n, m, *window.output), np.result_type(x, w))
+    if not y.size or not w.size:
+        y.fill(0)
+        return y
+    if w.shape[1] == 1 and group > 1:
+        depthwise(x, w, window, y)
+    elif math.prod(window.kernel) == 1 and group == 1:
+        _pointwise(x, w, window, y)
+    elif group == 1 and _rows_pay(w, window):
+        _row_offsets(call, x, w, window, y)
+    else:
+        _columns(x, w, window, group, y)
+    return y
+
+
+def _rows_pay(w: Array, window: Window) -> bool:
+    """Whether products on row-offset views beat full columns: deep enough, and planes not tiny."""
+    depth = w.shape[1] * math.prod(window.kernel[1:])
+    return (
+        window.kernel[0] > 1
+        and window.strides[0] == 1
+        and depth >= 96
+        and math.prod(window.output) >= 400
+    )
+
+
+def _pointwise(x: Array, w: Array, window: Window, y: Array) -> None:
+    """A 1x1 kernel: one product per image, straight on the input."""
+    x = pad_to(x, window.begin, _padded_size(window))
+    if any(s > 1 for s in window.strides):
+        x = x[(..., *(slice(None, None, s) for s in window.strides))]
+    n, m = y.shape[:2]
+    np.matmul(w.reshape(m, -1), x.reshape(n, x.shape[1], -1), out=y.reshape(n, m, -1))
+
+
+def _padded_size(window: Window) -> tuple[int, ...]:
+    return tuple(d + b + e for d, b, e in zip(window.size, window.begin, window.end, strict=True))
+
+
+def _row_offsets(call: Call, x: Array, w: Array, window: Window, y: Array) -> None:
+    """Stride 1 on the first axis: columns for the other axes only, then one product per kernel row.
+
+    The columns of all rows stand side by side, so the operand of kernel row i is a view of them
+    that starts i * dilation rows later; the matrix product reads it in place.
+    """
+    m, rest = w.shape[0], math.prod(window.output[1:])
+    depth = w.shape[1] * math.prod(window.kernel[1:])
+    weights = call.derived(
+        1, "rows", lambda: np.ascontiguousarray(np.moveaxis(w, 2, 0)).reshape(w.shape[2], m, depth)
+    )
+    kernel_rows, dilation = window.kernel[0], window.dilations[0]
+    extra = (kernel_rows - 1) * dilation
+    reach = window.reach
+    block = max(8, SCRATCH_BYTES // (depth * rest * x.itemsize) - extra)
+    for image, result in zip(x, y, strict=True):
+        padded = pad_to(image, window.begin, reach)
+        flat = result.reshape(m, -1)
+        for start in range(0, window.output[0], block):
+            count = min(block, window.output[0] - start)
+            part = replace(
+                window,
+                kernel=(1, *window.kernel[1:]),
+                output=(count + extra, *window.output[1:]),
+            )
+            columns = window_view(padded[:, start : start + count + extra], part).reshape(depth, -1)
+            target = flat[:, start * rest : (start + count) * rest]
+            width = count * rest
+            np.matmul(weights[0], columns[:, :width], out=target)
+            for i in range(1, kernel_rows):
+                offset = i * dilation * rest
+                target += np.matmul(weights[i], columns[:, offset : offset + width])
+
+
+def _columns(x: Array, w: Array, window: Window, group: int, y: Array) -> None:
+    """Any convolution: blocks of full columns (im2col), one batched product over the groups each."""
+    m, taps = w.shape[0], math.prod(window.kernel)
+    depth, rest = w.shape[1] * taps, math.prod(window.output[1:])
+    weights = w.reshape(group, m // group, depth)
+    step, dilation = window.strides[0], window.dilations[0]
+    block = max(1, SCRATCH_BYTES // (depth * group * rest * x.itemsize))
+    reach = window.reach
+    for image, result in zip(x, y, strict=True):
+        padded = pad_to(image, window.begin, reach)
+        flat = result.reshape(group, m // group, -1)
+        for start in range(0, window.output[0], block):
+            count = min(block, window.output[0] - start)
+            last = (start + count - 1) * step + (window.kernel[0] - 1) * dilation + 1
+            part = replace(window, output=(count, *window.output[1:]))
+            view = window_view(padded[:, start * step : last], part)
+            columns = view.reshape(group, depth, count * rest)
+            np.matmul(weights, columns, out=flat[:, :, start * rest : (start + count) * rest])

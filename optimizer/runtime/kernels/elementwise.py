@@ -1,0 +1,232 @@
+"""Arithmetic, one element at a time: unary and binary math, variadic Sum/Mean/Min/Max, bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from optimizer.runtime.call import Call
+from optimizer.runtime.precision import Array, computed_wide, is_narrow, widen
+from optimizer.runtime.registry import Exactness, kernel
+
+Unary = Callable[[Array], Array]
+Binary = Callable[[Array, Array], Array]
+
+
+def legacy_operand(call: Call, a: Array, b: Array) -> Array:
+    """``b`` shaped for NumPy's broadcasting as versions before 7 meant it.
+
+    With ``broadcast=1``, ``b`` is laid along the axes of ``a`` from ``axis`` on; without ``axis`` it
+    is matched with the last ones.
+
+    Raises:
+        ValueError: the shapes differ and ``broadcast`` is not set.
+    """
+    if not call.attr("broadcast", 0):
+        if a.shape != b.shape:
+            raise ValueError(f"shapes {a.shape} and {b.shape} differ and broadcast is not set")
+        return b
+    axis = call.attr("axis")
+    if axis is None:
+        return b
+    axis = axis + a.ndim if axis < 0 else axis
+    return b.reshape(b.shape + (1,) * (a.ndim - axis - b.ndim))
+
+
+def binary(
+    op_type: str, compute: Binary, versions: tuple[int, ...] = (1, 7), exact: Exactness = True
+) -> None:
+    """Registers a binary op; versions before 7 broadcast by attribute."""
+
+    def run(call: Call, a: Array, b: Array) -> Array:
+        if is_narrow(a):
+            return compute(widen(a), widen(b)).astype(a.dtype)
+        return compute(a, b)
+
+    def run_legacy(call: Call, a: Array, b: Array) -> Array:
+        return run(call, a, legacy_operand(call, a, b))
+
+    for since in versions:
+        kernel(op_type, since, exact=exact)(run_legacy if since < 7 else run)
+
+
+def unary(op_type: str, compute: Unary, exact: Exactness = False) -> None:
+    """Registers a unary op that means the same in every version."""
+
+    def run(call: Call, x: Array) -> Array:
+        if is_narrow(x):
+            return compute(widen(x)).astype(x.dtype)
+        return compute(x)
+
+    kernel(op_type, exact=exact)(run)
+
+
+def _divide(a: Array, b: Array) -> Array:
+    """Quotient; of integers truncated toward zero."""
+    if a.dtype.kind not in "iu":
+        return np.divide(a, b)
+    if not np.all(b):
+        raise ValueError("integer division by zero")
+    quotient = np.floor_divide(a, b)
+    if a.dtype.kind == "i":
+        rounded_down = (np.multiply(quotient, b) != a) & ((a < 0) != (b < 0))
+        quotient = np.add(quotient, rounded_down, dtype=a.dtype)
+    return quotient
+
+
+def _reciprocal(x: Array) -> Array:
+    return np.divide(np.ones((), x.dtype), x)
+
+
+binary("Add", np.add)
+binary("Sub", np.subtract)
+binary("Mul", np.multiply)
+binary("Div", _divide)
+
+for _name, _compute in {
+    "Abs": np.abs,
+    "Neg": np.negative,
+    "Ceil": np.ceil,
+    "Floor": np.floor,
+    "Round": np.rint,
+    "Sign": np.sign,
+    "Sqrt": np.sqrt,
+    "Reciprocal": _reciprocal,
+}.items():
+    unary(_name, _compute, exact=True)
+
+for _name, _compute in {
+    "Exp": np.exp,
+    "Log": np.log,
+    "Sin": np.sin,
+    "Cos": np.cos,
+    "Tan": np.tan,
+    "Asin": np.arcsin,
+    "Acos": np.arccos,
+    "Atan": np.arctan,
+    "Sinh": np.sinh,
+    "Cosh": np.cosh,
+    "Asinh": np.arcsinh,
+    "Acosh": np.arccosh,
+    "Atanh": np.arctanh,
+}.items():
+    unary(_name, _compute)
+
+
+# ---------------------------------------------------------------- Mod and Pow
+
+
+@kernel("Mod", 10, exact=True)
+@computed_wide
+def mod(call: Call, a: Array, b: Array) -> Array:
+    """Remainder with the sign of the divisor, or with ``fmod`` that of the dividend."""
+    if a.dtype.kind in "iu" and not np.all(b):
+        raise ValueError("integer modulo by zero")
+    return np.fmod(a, b) if call.attr("fmod", 0) else np.mod(a, b)
+
+
+@kernel("Pow", 1, exact="integer")
+def pow_legacy(call: Call, base: Array, exponent: Array) -> Array:
+    """Pow before version 7: broadcasts by attribute."""
+    return power(call, base, legacy_operand(call, base, exponent))
+
+
+@kernel("Pow", 7, exact="integer")
+def power(call: Call, base: Array, exponent: Array) -> Array:
+    """Power in the type of the base.
+
+    Integers to an integer power wrap; a negative power truncates 1/x^n toward zero. With a float
+    exponent the power is taken in floating point and converted back.
+    """
+    if base.dtype.kind not in "iu":
+        wide = widen(base)
+        power_dtype = wide.dtype if exponent.dtype.kind not in "iu" else np.promote_types(wide.dtype, "f4")
+        return np.power(wide, widen(exponent).astype(power_dtype)).astype(base.dtype)
+    if exponent.dtype.kind not in "iu":
+        return np.power(base.astype(np.float64), widen(exponent).astype(np.float64)).astype(base.dtype)
+    negative = exponent < 0
+    if not np.any(negative):
+        return np.power(base, exponent.astype(base.dtype))
+    raised = np.power(base, np.where(negative, 0, exponent).astype(base.dtype))
+    if np.any((base == 0) & negative):
+        raise ValueError("zero to a negative integer power")
+    odd = np.where(exponent % 2 != 0, base, 1)
+    inverse = np.where(np.abs(base.astype(np.int64)) == 1, odd, 0).astype(base.dtype)
+    return np.where(negative, inverse, raised)
+
+
+# ---------------------------------------------------------------- variadic
+
+
+
+def variadic(op_type: str, compute: Binary, exact: Exactness) -> None:
+    """Registers an op that joins any number of inputs pairwise from the left."""
+
+    @computed_wide
+    def run(call: Call, *inputs: Array) -> Array:
+        return reduce(compute, inputs)
+
+    for since in (1, 6, 8, 12, 13):
+        kernel(op_type, since, exact=exact, may_alias=True)(run)
+
+
+variadic("Min", np.minimum, True)
+variadic("Max", np.maximum, True)
+variadic("Sum", np.add, "integer")
+
+
+@kernel("Mean", exact=False)
+@computed_wide
+def mean(call: Call, *inputs: Array) -> Array:
+    """Elementwise mean of the inputs."""
+    total = reduce(np.add, inputs)
+    return np.divide(total, np.asarray(len(inputs), total.dtype))
+
+
+# ---------------------------------------------------------------- Clip
+
+
+@kernel("Clip", 1, exact=True)
+@kernel("Clip", 6, exact=True)
+@computed_wide
+def clip_by_attributes(call: Call, x: Array) -> Array:
+    """Clip with its limits as attributes."""
+    low, high = call.attr("min"), call.attr("max")
+    if low is not None:
+        x = np.maximum(x, np.asarray(low, x.dtype))
+    if high is not None:
+        x = np.minimum(x, np.asarray(high, x.dtype))
+    return np.array(x) if low is None and high is None else x
+
+
+@kernel("Clip", 11, exact=True, may_alias=True)
+@computed_wide
+def clip(call: Call, x: Array, low: Array | None = None, high: Array | None = None) -> Array:
+    """Clip with its limits as inputs; where they cross, the upper one wins."""
+    if low is not None:
+        x = np.maximum(x, low.reshape(()))
+    if high is not None:
+        x = np.minimum(x, high.reshape(()))
+    return x
+
+
+# ---------------------------------------------------------------- bits
+
+
+@kernel("BitShift", 11, exact=True)
+def bit_shift(call: Call, x: Array, amount: Array) -> Array:
+    """Shifts unsigned integers; shifting by the width or more gives zero."""
+    direction = call.attr("direction", "")
+    if direction not in ("LEFT", "RIGHT"):
+        raise ValueError(f"direction must be LEFT or RIGHT, not '{direction}'")
+    shift: Any = np.left_shift if direction == "LEFT" else np.right_shift
+    return np.where(amount < x.dtype.itemsize * 8, shift(x, amount), np.zeros((), x.dtype))
+
+
+binary("BitwiseAnd", np.bitwise_and, (18,))
+binary("BitwiseOr", np.bitwise_or, (18,))
+binary("BitwiseXor", np.bitwise_xor, (18,))
+unary("BitwiseNot", np.bitwise_not, exact=True)

@@ -1,0 +1,223 @@
+"""BatchNormalization, the layer-wise normalizations, LRN and LpNormalization."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from optimizer.runtime.call import Call
+from optimizer.runtime.precision import Array, compute_dtype, computed_wide, widen
+from optimizer.runtime.registry import kernel
+
+
+def along_channels(v: Array, rank: int) -> Array:
+    """A vector [C] shaped to broadcast over [N, C, *spatial]."""
+    return v.reshape(-1, *(1,) * (rank - 2)) if rank >= 2 else v
+
+
+def _affine(call: Call, x: Array, scale: Array, bias: Array, mean: Array, var: Array) -> Array:
+    """scale * (x - mean) / sqrt(var + epsilon) + bias as one multiplication and one addition."""
+    dtype = compute_dtype(x.dtype)
+    parts = [np.asarray(v, np.float64) for v in (scale, bias, mean, var)]
+    factor = parts[0] / np.sqrt(parts[3] + call.attr("epsilon", 1e-5))
+    offset = parts[1] - parts[2] * factor
+    if factor.ndim == 1:
+        factor, offset = along_channels(factor, x.ndim), along_channels(offset, x.ndim)
+    y = widen(x) * factor.astype(dtype)
+    y += offset.astype(dtype)
+    return y.astype(x.dtype, copy=False)
+
+
+@kernel("BatchNormalization", since=1)
+@kernel("BatchNormalization", since=6)
+def batch_norm_6(
+    call: Call, x: Array, scale: Array, bias: Array, mean: Array, var: Array
+) -> Array | tuple[Array, ...]:
+    """Statistics given (is_test), or of the batch and the running ones updated."""
+    if call.attr("is_test", 0) or call.output_count == 1:
+        return _affine(call, x, scale, bias, mean, var)
+    return _trained(call, x, scale, bias, mean, var, saved=True)
+
+
+@kernel("BatchNormalization", since=7)
+@kernel("BatchNormalization", since=9)
+def batch_norm_7(
+    call: Call, x: Array, scale: Array, bias: Array, mean: Array, var: Array
+) -> Array | tuple[Array, ...]:
+    """Inference with one output, training with five. ``spatial`` 0 (version 7): statistics per element."""
+    if call.output_count > 1:
+        return _trained(call, x, scale, bias, mean, var, saved=True)
+    return _affine(call, x, scale, bias, mean, var)
+
+
+@kernel("BatchNormalization", since=14)
+@kernel("BatchNormalization", since=15)
+def batch_norm_14(
+    call: Call, x: Array, scale: Array, bias: Array, mean: Array, var: Array
+) -> Array | tuple[Array, ...]:
+    """Inference, or with ``training_mode`` the batch's statistics and the updated running ones."""
+    if call.attr("training_mode", 0):
+        return _trained(call, x, scale, bias, mean, var, saved=False)
+    return _affine(call, x, scale, bias, mean, var)
+
+
+def _trained(
+    call: Call, x: Array, scale: Array, bias: Array, mean: Array, var: Array, *, saved: bool
+) -> tuple[Array, ...]:
+    """(y, running mean, running variance), with ``saved`` also the statistics of the batch.
+
+    Variances are those of the population, as the operator says from version 14 on.
+    """
+    axes = (0, *range(2, x.ndim)) if call.attr("spatial", 1) else (0,)
+    wide = widen(x).astype(np.float64, copy=False)
+    batch_mean, batch_var = wide.mean(axes), wide.var(axes)
+    y = _affine(call, x, scale, bias, batch_mean, batch_var)
+    momentum = call.attr("momentum", 0.9)
+    running = [
+        (widen(old).astype(np.float64) * momentum + new * (1 - momentum)).astype(old.dtype)
+        for old, new in ((mean, batch_mean), (var, batch_var))
+    ]
+    if not saved:
+        return y, *running
+    return y, *running, batch_mean.astype(mean.dtype), batch_var.astype(var.dtype)
+
+
+@kernel("InstanceNormalization", since=1)
+@kernel("InstanceNormalization", since=6)
+@computed_wide
+def instance_norm(call: Call, x: Array, scale: Array, bias: Array) -> Array:
+    """Each plane by its own mean and variance, then scale and bias per channel."""
+    flat = x.reshape(*x.shape[:2], -1)
+    y = flat - flat.mean(-1, keepdims=True)
+    var = np.einsum("...i,...i->...", y, y) / max(1, flat.shape[-1])
+    y *= (scale / np.sqrt(var + x.dtype.type(call.attr("epsilon", 1e-5))))[..., None]
+    y += bias[:, None]
+    return y.reshape(x.shape)
+
+
+@kernel("GroupNormalization", since=18)
+@kernel("GroupNormalization", since=21)
+def group_norm(call: Call, x: Array, scale: Array, bias: Array) -> Array:
+    """Channels in groups, each normalized as one. Scale and bias per group (18) or channel (21)."""
+    groups = call.attr("num_groups")
+    if not groups or x.shape[1] % groups:
+        raise ValueError(f"{x.shape[1]} channels do not make {groups} groups")
+    wide = widen(x)
+    y = standardized(wide.reshape(x.shape[0], groups, -1), call.attr("epsilon", 1e-5))[0].reshape(x.shape)
+    s, b = (widen(v).astype(y.dtype, copy=False) for v in (scale, bias))
+    if call.since < 21:
+        s, b = np.repeat(s, x.shape[1] // groups), np.repeat(b, x.shape[1] // groups)
+    y *= along_channels(s, x.ndim)
+    y += along_channels(b, x.ndim)
+    return y.astype(x.dtype, copy=False)
+
+
+def standardized(x: Array, epsilon: float) -> tuple[Array, Array, Array]:
+    """((x - mean) / sqrt(variance + epsilon), mean, 1 / sqrt(...)) over the last axis, dims kept."""
+    mean = x.mean(-1, keepdims=True)
+    y = x - mean
+    var = np.einsum("...i,...i->...", y, y)[..., None]
+    var /= max(1, x.shape[-1])
+    var += x.dtype.type(epsilon)
+    inverse = np.reciprocal(np.sqrt(var))
+    y *= inverse
+    return y, mean, inverse
+
+
+@kernel("LayerNormalization", since=17)
+def layer_norm(call: Call, x: Array, scale: Array, bias: Array | None = None) -> tuple[Array, ...]:
+    """Y, Mean and InvStdDev over the axes from ``axis`` on; the statistics in ``stash_type``."""
+    axis = _axis(call, x)
+    stash = _stash_dtype(call, x)
+    flat = x.astype(stash, copy=False).reshape(*x.shape[:axis], -1)
+    y, mean, inverse = standardized(flat, call.attr("epsilon", 1e-5))
+    kept = (*x.shape[:axis], *(1,) * (x.ndim - axis))
+    y = _scaled(y.reshape(x.shape), x, scale, bias)
+    return y, mean.reshape(kept), inverse.reshape(kept)
+
+
+def _axis(call: Call, x: Array) -> int:
+    axis = int(call.attr("axis", -1))
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"axis {axis} is outside of rank {x.ndim}")
+    return axis % x.ndim
+
+
+def _stash_dtype(call: Call, x: Array) -> np.dtype[np.floating]:
+    """The dtype of the statistics: that of stash_type (float by default), never less than x's own.
+
+    float16 and bfloat16 would lose whole digits in the sums, so they too are summed in float32.
+    """
+    named = call.dtype(call.attr("stash_type", 1))
+    return np.dtype(np.float64) if x.dtype == np.float64 else compute_dtype(np.dtype(named))
+
+
+def _scaled(y: Array, x: Array, scale: Array, bias: Array | None) -> Array:
+    y *= widen(scale)
+    if bias is not None:
+        y += widen(bias)
+    return y.astype(x.dtype, copy=False)
+
+
+@kernel("RMSNormalization", since=23)
+def rms_norm(call: Call, x: Array, scale: Array) -> Array:
+    """x / sqrt(mean of squares + epsilon) * scale, over the axes from ``axis`` on."""
+    return _scaled(root_mean_square(call, x, _axis(call, x))[0], x, scale, None)
+
+
+def root_mean_square(call: Call, x: Array, axis: int) -> tuple[Array, Array]:
+    """(x / rms, 1 / rms) in the dtype of the statistics."""
+    flat = x.astype(_stash_dtype(call, x), copy=False).reshape(*x.shape[:axis], -1)
+    mean = np.einsum("...i,...i->...", flat, flat)[..., None] / max(1, flat.shape[-1])
+    inverse = np.reciprocal(np.sqrt(mean + flat.dtype.type(call.attr("epsilon", 1e-5))))
+    return (flat * inverse).reshape(x.shape), inverse.reshape(*x.shape[:axis], *(1,) * (x.ndim - axis))
+
+
+@kernel("LpNormalization", since=1)
+@kernel("LpNormalization", since=22)
+@computed_wide
+def lp_normalization(call: Call, x: Array) -> Array:
+    """x / (sum of |x|^p)^(1/p) along ``axis``, p 1 or 2; zero where the norm is zero."""
+    axis, p = call.attr("axis", -1), call.attr("p", 2)
+    if p not in (1, 2):
+        raise ValueError(f"p is {p} but has to be 1 or 2")
+    norm = np.abs(x).sum(axis, keepdims=True) if p == 1 else np.sqrt(np.square(x).sum(axis, keepdims=True))
+    return np.divide(x, norm, out=np.zeros_like(x), where=norm != 0)
+
+
+@kernel("MeanVarianceNormalization", since=1)
+@kernel("MeanVarianceNormalization", since=9)
+@computed_wide
+def mean_variance_norm(call: Call, x: Array) -> Array:
+    """(x - mean) / (standard deviation + 1e-9) over ``axes``; version 1: across channels or not."""
+    default: Sequence[int] = (0, 2, 3)
+    if call.since < 9:
+        default = (0, 1, 2, 3) if call.attr("across_channels", 0) else (0, 2, 3)
+    axes = tuple(call.attr("axes", default))
+    y = x - x.mean(axes, keepdims=True)
+    if call.since < 9 and not call.attr("normalize_variance", 1):
+        return y
+    y /= np.sqrt(np.square(y).mean(axes, keepdims=True)) + x.dtype.type(1e-9)
+    return y
+
+
+@kernel("LRN", since=1)
+@computed_wide
+def lrn(call: Call, x: Array) -> Array:
+    """x / (bias + alpha / size * sum of squares over ``size`` neighbouring channels)^beta."""
+    size = int(call.attr("size"))
+    alpha, beta, bias = call.attr("alpha", 1e-4), call.attr("beta", 0.75), call.attr("bias", 1.0)
+    channels, before = x.shape[1], (size - 1) // 2
+    squares = np.square(x)
+    sums = squares.copy()
+    for shift in range(-before, size - before):
+        if shift and abs(shift) < channels:
+            low, high = max(0, -shift), channels - max(0, shift)
+            sums[:, low:high] += squares[:, low + shift : high + shift]
+    sums *= x.dtype.type(alpha / size)
+    sums += x.dtype.type(bias)
+    if beta == 0.75:  # far faster than the general power: t^0.75 = sqrt(t) * sqrt(sqrt(t))
+        root = np.sqrt(sums)
+        return x / (root * np.sqrt(root))
+    return x / np.power(sums, x.dtype.type(beta))

@@ -1,0 +1,66 @@
+"""How a session runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from optimizer.ir import Node
+
+MissingPolicy = Literal["error", "allow", "placeholder"]
+Placeholder = Literal["zeros", "ones"] | Callable[[str, "np.dtype[Any]", tuple[int, ...]], "np.ndarray"]
+BeforeNode = Callable[[Node, Sequence[Any]], None]
+AfterNode = Callable[[Node, Sequence[Any], Sequence[Any], float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of a ``Session``.
+
+    Attributes:
+        verbose: print one line per executed node.
+        allow_missing_kernels: what happens where nothing can run an op. ``error``: raise
+            ``MissingKernel`` when the session is compiled. ``allow``: run what is reachable; outputs
+            that are not are ``MISSING``. ``placeholder``: zeros of the declared type take the place of
+            the outputs, and ``Session.placeholders`` names them.
+        placeholder_inputs: fills graph inputs that are not fed; unknown dims are 1. A callable gets
+            name, dtype and shape.
+        max_nodes: stop with ``LimitReached`` after so many nodes (those of bodies count).
+        max_bytes: stop with ``LimitReached`` when live intermediates exceed so many bytes.
+        deadline_s: stop with ``LimitReached`` after so many seconds.
+        max_loop_iterations: a Loop that runs longer is an error.
+        cache_bytes: budget for derived forms of constants (see ``Call.derived``).
+        seed: of random ops.
+        truth: compute every float tensor in float64.
+        before_node: called with (node, inputs) before each node.
+        after_node: called with (node, inputs, outputs, seconds) after each node.
+    """
+
+    verbose: bool = False
+    allow_missing_kernels: MissingPolicy = "error"
+    placeholder_inputs: Placeholder | None = None
+    max_nodes: int | None = None
+    max_bytes: int | None = None
+    deadline_s: float | None = None
+    max_loop_iterations: int = 10_000_000
+    cache_bytes: int = 256 << 20
+    seed: int = 0
+    truth: bool = False
+    before_node: BeforeNode | None = None
+    after_node: AfterNode | None = None
+
+    @property
+    def watched(self) -> bool:
+        """Whether every node needs looking at, so that the short loop does not do."""
+        return bool(
+            self.verbose
+            or self.allow_missing_kernels != "error"
+            or self.max_nodes is not None
+            or self.max_bytes is not None
+            or self.deadline_s is not None
+            or self.before_node
+            or self.after_node
+        )
