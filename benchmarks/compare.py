@@ -13,7 +13,8 @@ import numpy as np
 class Difference:
     """``max_abs`` is max|b - a|, ``max_rel`` is max over outputs of max|b - a| / max|a|.
 
-    An output of zeros counts with its absolute error. Both are infinite where shapes, NaN masks, infinities or texts differ.
+    An output of zeros counts with its absolute error. Both are infinite where shapes, types,
+    NaN masks, infinities or texts differ.
     """
 
     max_abs: float = 0.0

@@ -72,13 +72,12 @@ RECIPES: tuple[tuple[str, Recipe], ...] = (
 
 
 def candidates(model: onnx.ModelProto, name: str, seed: int = 0) -> Iterator[tuple[str, Feeds]]:
-    """Feeds at different sizes, the likeliest first, each with a text that tells the sizes."""
+    """Feeds at different sizes (where any are free), each with a text that tells the sizes."""
     recipe = next((r for pattern, r in RECIPES if re.search(pattern, name)), Recipe())
     initializers = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in initializers]
     tables = _table_sizes(model.graph)
     words = _known_strings(model.graph)
-    seen = set()
     for attempt in range(len(PLANE)):
         rng = np.random.default_rng([seed, attempt])
         symbols: dict[str, int] = {}
@@ -87,9 +86,7 @@ def candidates(model: onnx.ModelProto, name: str, seed: int = 0) -> Iterator[tup
             shape = _shape(value, recipe, attempt, symbols)
             feeds[value.name] = _content(value, shape, recipe, tables, words, rng)
         sizes = " ".join(f"{key}:{'x'.join(map(str, a.shape)) or 'scalar'}" for key, a in feeds.items())
-        if sizes not in seen:
-            seen.add(sizes)
-            yield sizes, feeds
+        yield sizes, feeds
 
 
 def _shape(

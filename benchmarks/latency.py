@@ -45,7 +45,8 @@ def compare_latency(original: Path, result: Path, feeds: dict[str, np.ndarray], 
     everything = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     first, second = (_runner(session(path, everything), feeds) for path in (original, result))
     repeats = max(1, math.ceil(SHORTEST_SAMPLE / max(_warm(first), _warm(second), 1e-6)))
-    before, after = [], []
+    before: list[float] = []
+    after: list[float] = []
     for turn in range(pairs):
         # Who goes first changes every time: the second of a pair finds other caches.
         for run, samples in ((first, before), (second, after))[:: 1 if turn % 2 else -1]:

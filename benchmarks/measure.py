@@ -18,7 +18,7 @@ import onnxruntime as ort
 
 from benchmarks import compare, inputs, latency, models
 
-SIZES_COMPARED = 2
+INPUTS_COMPARED = 2
 
 
 def main() -> None:
@@ -41,7 +41,7 @@ def describe(path: Path) -> dict[str, int]:
 
 
 def against(original: Path, result: Path, name: str, pairs: int) -> dict[str, Any]:
-    """Error at two sizes that the original accepts; latency ratio at the first."""
+    """Error on two inputs that the original accepts, of different sizes; latency ratio on the first."""
     off = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     model = onnx.load(original, load_external_data=False)
     try:
@@ -53,11 +53,12 @@ def against(original: Path, result: Path, name: str, pairs: int) -> dict[str, An
     if first is None:
         return {"failure": "the original rejects all sizes tried"}
     found: dict[str, Any] = {"sizes": []}
+    names = [output.name for output in reference.get_outputs()]
     try:
         changed = latency.session(result, off)
         total = compare.Difference()
-        for sizes, feeds, expected in (first, *_first(accepted, SIZES_COMPARED - 1)):
-            total = total.merge(compare.difference(expected, changed.run(None, feeds)))
+        for sizes, feeds, expected in (first, *_first(accepted, INPUTS_COMPARED - 1)):
+            total = total.merge(compare.difference(expected, changed.run(names, feeds)))
             found["sizes"].append(sizes)
         found |= asdict(total)
         del changed, reference
@@ -86,7 +87,7 @@ def _first(items: Iterator[Accepted], count: int) -> list[Accepted]:
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
+    return " ".join(str(error).split())[:160]
 
 
 if __name__ == "__main__":

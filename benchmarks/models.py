@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,9 +63,9 @@ def node_count(model: onnx.ModelProto) -> int:
     return sum(_count(nodes) for nodes in bodies)
 
 
-def _count(nodes: object) -> int:
+def _count(nodes: Iterable[onnx.NodeProto]) -> int:
     total = 0
-    for node in nodes:  # type: ignore[attr-defined]
+    for node in nodes:
         total += node.op_type != "Constant" or node.domain not in ("", "ai.onnx")
         for attribute in node.attribute:
             graphs = [attribute.g] if attribute.HasField("g") else attribute.graphs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shlex
 import shutil
 import subprocess
@@ -62,7 +63,7 @@ def run(command: Sequence[str], *, timeout: float, cwd: Path | None = None) -> R
     )
 
 
-def _wait(child: subprocess.Popen[bytes], deadline: float) -> tuple[int, os.struct_rusage, bool]:
+def _wait(child: subprocess.Popen[bytes], deadline: float) -> tuple[int, resource.struct_rusage, bool]:
     timed_out = False
     pause = 0.001
     while True:

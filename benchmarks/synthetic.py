@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from itertools import count
+from collections.abc import Callable
+from itertools import count, cycle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -16,7 +18,7 @@ FACTORS = 64
 
 
 def chain(nodes: int, seed: int = 0) -> onnx.ModelProto:
-    """One elementwise chain of ``nodes`` nodes and a final Identity, on float [batch, 16].
+    """One elementwise chain of ``nodes`` nodes or one more, on float [batch, 16].
 
     Rounds of 18 nodes hold what exporters leave behind: an Identity, transposes that cancel, a
     Cast to the same type, neutral factors and addends, a dead branch, a repeated operator, constant
@@ -24,56 +26,44 @@ def chain(nodes: int, seed: int = 0) -> onnx.ModelProto:
     round are needed.
     """
     rng = np.random.default_rng(seed)
-    factors = {f"w{i}": rng.normal(0, 0.01, WIDTH).astype(np.float32) for i in range(FACTORS)}
     constants = {
         "one": np.ones(1, np.float32),
         "zero": np.zeros(1, np.float32),
         "flat": np.array([-1], np.int64),
         "rows": np.array([-1, WIDTH], np.int64),
-        **factors,
+        **{f"w{i}": rng.normal(0, 0.01, WIDTH).astype(np.float32) for i in range(FACTORS)},
     }
     made: list[onnx.NodeProto] = []
-    names = (f"t{i}" for i in count(1))
-    weights = (f"w{i % FACTORS}" for i in count())
+    factors = (f"w{i % FACTORS}" for i in count())
 
-    def op(kind: str, *inputs: str, **attributes: object) -> str:
-        name = next(names)
+    def op(kind: str, *inputs: str, **attributes: Any) -> str:
+        name = f"t{len(made) + 1}"
         made.append(helper.make_node(kind, list(inputs), [name], **attributes))
         return name
 
+    def branches(x: str) -> str:
+        op("Sigmoid", x)  # nobody reads it
+        return op("Add", op("Tanh", x), op("Tanh", x))
+
+    steps: tuple[Callable[[str], str], ...] = (
+        lambda x: op("Identity", x),
+        lambda x: op("Transpose", op("Transpose", x, perm=[1, 0]), perm=[1, 0]),
+        lambda x: op("Cast", x, to=TensorProto.FLOAT),
+        lambda x: op("Add", op("Mul", x, "one"), "zero"),
+        branches,
+        lambda x: op("Add", x, op("Mul", next(factors), next(factors))),
+        lambda x: op("Mul", op("Add", x, next(factors)), next(factors)),
+        lambda x: op("Relu", op("Relu", x)),
+        lambda x: op("Reshape", op("Reshape", x, "flat"), "rows"),
+    )
     x = "x"
-    while len(made) < nodes:
-        x = op("Identity", x)
-        x = op("Transpose", op("Transpose", x, perm=[1, 0]), perm=[1, 0])
-        x = op("Cast", x, to=TensorProto.FLOAT)
-        x = op("Add", op("Mul", x, "one"), "zero")
-        op("Sigmoid", x)
-        x = op("Add", op("Tanh", x), op("Tanh", x))
-        x = op("Add", x, op("Mul", next(weights), next(weights)))
-        x = op("Mul", op("Add", x, next(weights)), next(weights))
-        x = op("Relu", op("Relu", x))
-        x = op("Reshape", op("Reshape", x, "flat"), "rows")
-    del made[nodes:]
-    made.append(helper.make_node("Identity", [_last_used_as_rows(made)], ["y"]))
-    shape = ["batch", WIDTH]
+    for step in cycle(steps):
+        if len(made) >= nodes:
+            break
+        x = step(x)
+    made.append(helper.make_node("Identity", [x], ["y"]))
+    shape: list[str | int] = ["batch", WIDTH]
     return _model("chain", made, constants, {"x": shape}, {"y": shape})
-
-
-def _last_used_as_rows(made: list[onnx.NodeProto]) -> str:
-    """The last value that is [batch, 16] and not a constant: the round may have been cut short."""
-    odd = {"Transpose": 0}
-    for node in reversed(made):
-        if node.op_type == "Sigmoid" or node.input[-1] == "flat":
-            continue
-        if node.op_type == "Mul" and node.input[0].startswith("w"):
-            continue
-        if node.op_type == "Transpose":
-            odd["Transpose"] += 1
-            position = made.index(node)
-            if made[position - 1].op_type != "Transpose":
-                continue
-        return node.output[0]
-    return "x"
 
 
 def convnet(blocks: int = 8, channels: int = 16, seed: int = 0) -> onnx.ModelProto:

@@ -17,7 +17,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-LAYERS = ("ir", "io", "analysis", "runtime", "rewrite", "verify", "report", "api", "cli")  # lowest first
+LAYERS = ("ir", "io", "analysis", "runtime", "rewrite", "verify", "report", "options", "workflow", "api", "cli")
+"""Lowest first. Whatever lies in ``optimizer/__init__.py`` counts as ``api``."""
+LOADS_PASSES = ("optimizer/workflow.py", "optimizer/api.py")
 BELOW_PASSES = LAYERS[: LAYERS.index("rewrite") + 1]
 
 PROTOBUF_PLACES = (
@@ -26,17 +28,19 @@ PROTOBUF_PLACES = (
     "optimizer/runtime/delegate.py",
     "optimizer/runtime/function_body.py",
 )
-NAMES_PROTOBUF_TYPES = ("optimizer/api.py", "optimizer/cli/", "optimizer/verify/")  # for annotations only
+TAKES_A_PROTOBUF_MODEL = (  # may name its type in annotations
+    "optimizer/runtime/session.py",
+    "optimizer/verify/",
+    "optimizer/workflow.py",
+    "optimizer/api.py",
+)
 REFERENCE_PLACES = ("optimizer/runtime/delegate.py",)
-ONNXRUNTIME_PLACES = ("optimizer/verify/", "optimizer/report/", "optimizer/api.py", "optimizer/cli/")
+ONNXRUNTIME_PLACES = ("optimizer/verify/", "optimizer/cli/")  # it judges results, it never makes them
 RICH_AT_TOP = ("optimizer/report/", "optimizer/cli/")  # modules that are themselves loaded when used
 
 INTERNALS = {"_write", "_dag", "_vertices", "_successors", "_interface", "_relink"}
 
 MAX_FILE, MAX_FUNCTION = 350, 60
-LONGER_FILES = {
-    "optimizer/ir/graph.py": 480,  # the queries and the five mutators belong next to the one writer
-}
 
 
 @dataclass(frozen=True)
@@ -121,6 +125,8 @@ def layer_of_module(module: str) -> str | None:
 def may_import(importer: str, imported: str) -> bool:
     if importer == imported:
         return True
+    if importer not in LAYERS and importer != "passes":
+        return False
     if importer == "passes":
         return imported in BELOW_PASSES
     if imported == "passes":
@@ -144,7 +150,7 @@ def test_imports_only_go_down() -> None:
     wrong = []
     for found in all_imports():
         imported = layer_of_module(found.module)
-        if imported is None or (found.path == "optimizer/api.py" and imported == "passes"):
+        if imported is None or (imported == "passes" and within(found.path, LOADS_PASSES)):
             continue
         if not may_import(layer_of_path(found.path), imported):
             wrong.append(str(found))
@@ -167,7 +173,7 @@ def test_protobuf_stays_in_its_adapters() -> None:
         package, *rest = found.module.split(".")
         if package not in ("onnx", "google") or rest[:1] in (["defs"], ["reference"]):
             continue
-        annotation = found.type_only and within(found.path, NAMES_PROTOBUF_TYPES)
+        annotation = found.type_only and within(found.path, TAKES_A_PROTOBUF_MODEL)
         if not annotation and not within(found.path, PROTOBUF_PLACES):
             wrong.append(str(found))
     assert wrong == []
@@ -195,7 +201,7 @@ def test_heavy_imports_wait_until_used(
 
 
 def test_importing_the_project_loads_nothing_heavy() -> None:
-    heavy = ("onnxruntime", "onnx.reference", "rich", "PIL", "matplotlib", "optimizer.report", "passes")
+    heavy = ("onnxruntime", "onnx.reference", "rich", "PIL", "matplotlib", "passes")
     program = f"import sys, optimizer; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
@@ -280,22 +286,20 @@ def test_files_stay_short() -> None:
     long = {}
     for path in sources():
         length = len((ROOT / path).read_text("utf-8").splitlines())
-        if length > LONGER_FILES.get(path, MAX_FILE):
+        if length > MAX_FILE:
             long[path] = length
     assert long == {}
 
 
-@pytest.mark.parametrize("path", LONGER_FILES)
-def test_longer_files_still_need_to_be_longer(path: str) -> None:
-    assert len((ROOT / path).read_text("utf-8").splitlines()) > MAX_FILE
-
-
 def test_functions_stay_short() -> None:
+    """Docstrings do not count: an interface with many options needs a long one."""
     long = {}
     for path, tree in sources().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 length = (node.end_lineno or node.lineno) - node.lineno + 1
+                if ast.get_docstring(node) is not None:
+                    length -= (node.body[0].end_lineno or 0) - node.body[0].lineno + 1
                 if length > MAX_FUNCTION:
                     long[f"{path}:{node.lineno} {node.name}"] = length
     assert long == {}

@@ -10,10 +10,11 @@ from weakref import WeakValueDictionary
 if TYPE_CHECKING:
     from optimizer.analysis.dims import Dim
 
-Kind = Literal["name", "axis", "fresh", "fdiv", "min", "max", "bcast", "scale", "add", "mul"]
+Kind = Literal["name", "axis", "fresh", "fdiv", "min", "max", "bcast", "orelse", "scale", "add", "mul"]
 """``name``: a dim_param. ``axis``: an unnamed axis of a graph input. ``fresh``: unknown.
 
-The others are computed from ``args``; ``add`` and ``mul`` stand for polynomials over the size cap.
+``orelse``: the first argument, or the second where that is 0. The others are computed from ``args``;
+``add`` and ``mul`` stand for polynomials over the size cap.
 """
 
 _serials = count()
@@ -33,6 +34,7 @@ class Atom:
         depth: nesting of computed atoms.
     """
 
+    depth: int
     __slots__ = ("__weakref__", "args", "depth", "divisor", "hi", "kind", "lo", "name", "serial")
 
     def __init__(

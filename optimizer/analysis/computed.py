@@ -49,7 +49,13 @@ def broadcast(*dims: DimLike) -> Dim:
     A number other than 1, or a dim that is provably not 1, is the result whatever the others are.
     """
     kept: list[Dim] = []
-    for dim in _flattened("bcast", [Dim.of(d) for d in dims]):
+    flat = _flattened("bcast", [Dim.of(d) for d in dims])
+    for dim in flat:
+        atom = lone_atom(dim)
+        if atom is not None and atom.kind == "orelse" and atom.args[0] in flat:
+            continue  # where its first argument is 0, so must it be, or the two would not broadcast
+        if atom is not None and atom.kind == "min" and _at_most_one_of(atom, flat):
+            continue
         if dim.value == 1 or dim in kept:
             continue
         if dim.value is not None or dim.bounds[0] > 1:
@@ -62,6 +68,41 @@ def broadcast(*dims: DimLike) -> Dim:
     if len(kept) > MAX_OPERANDS:
         return Dim.fresh("bcast", lo, hi)
     return computed("bcast", tuple(kept), lo, hi, commutes=True)
+
+
+def _at_most_one_of(atom: Atom, operands: list[Dim]) -> bool:
+    """Whether ``min(b, ...)`` broadcasts with ``b`` to ``b``: if less than it, it must be 1."""
+    return any(b in operands and all(a is b or a.bounds[0] >= 1 for a in atom.args) for b in atom.args)
+
+
+def nonzero_or(dim: Dim, other: Dim) -> Dim:
+    """``dim``, or ``other`` where ``dim`` is 0."""
+    if dim.value is not None:
+        return dim if dim.value else other
+    low, high = dim.bounds
+    if low > 0 or high < 0 or other.quotient(dim) is not None:  # a multiple of 0 is 0
+        return dim
+    low, high = min(max(low, 1) if low >= 0 else low, other.bounds[0]), max(high, other.bounds[1])
+    return computed("orelse", (dim, other), low, high)
+
+
+def truncated(a: Dim, b: Dim) -> Dim | None:
+    """``a / b`` rounded to zero; ``None`` where the signs are not proven."""
+    if b.value == 0:
+        return None
+    exact = a.quotient(b)
+    if exact is not None:
+        return exact
+    if a.value is not None and b.value is not None:
+        magnitude = abs(a.value) // abs(b.value)
+        return Dim.of(magnitude if (a.value < 0) == (b.value < 0) else -magnitude)
+    if b.bounds[1] < 0:
+        a, b = -a, -b
+    if b.bounds[0] < 0:
+        return None
+    if a.bounds[0] >= 0:
+        return a // b
+    return -((-a) // b) if a.bounds[1] <= 0 else None
 
 
 def scaled(dim: DimLike, scale: float, rounding: str = "floor") -> Dim:

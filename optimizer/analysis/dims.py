@@ -10,10 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakValueDictionary
-
-import numpy as np
 
 from optimizer.analysis import polynomial
 from optimizer.analysis.atoms import Atom, Kind, computed_atom, named_atom
@@ -23,6 +21,9 @@ MAX_TERMS = 32
 MAX_DEGREE = 8
 MAX_DEPTH = 24
 MAX_OPERANDS = 8
+
+if TYPE_CHECKING:
+    from optimizer.analysis.walks import Sizes
 
 DimLike: TypeAlias = "Dim | int | str"
 
@@ -131,22 +132,9 @@ class Dim:
 
     def trunc_div(self, other: DimLike) -> Dim | None:
         """The quotient rounded to zero (ONNX integer ``Div``); ``None`` where signs are not proven."""
-        other = Dim.of(other)
-        if other.value == 0:
-            return None
-        exact = self.quotient(other)
-        if exact is not None:
-            return exact
-        if self.value is not None and other.value is not None:
-            magnitude = abs(self.value) // abs(other.value)
-            return _constant(magnitude if (self.value < 0) == (other.value < 0) else -magnitude)
-        if other.bounds[1] < 0:
-            self, other = -self, -other
-        if other.bounds[0] < 0:
-            return None
-        if self.bounds[0] >= 0:
-            return self // other
-        return -((-self) // other) if self.bounds[1] <= 0 else None
+        from optimizer.analysis.computed import truncated  # made of dims, so it imports this file
+
+        return truncated(self, Dim.of(other))
 
     # ---------------------------------------------------------------- questions
 
@@ -194,7 +182,7 @@ class Dim:
         return self.le(Dim.of(other) - 1)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, (int, np.integer)) and self.value == other)
+        return self is other or (self.value is not None and self.value == other)
 
     def __hash__(self) -> int:
         return self._hash
@@ -216,7 +204,7 @@ class Dim:
         """Whether it is a number or depends on nothing but dimensions of graph inputs."""
         return self.value is not None or all(atom.kind != "fresh" for atom in self.leaves)
 
-    def evaluate(self, sizes: Mapping[str, int]) -> int | None:
+    def evaluate(self, sizes: Sizes) -> int | None:
         """Its value where the named dims have these ``sizes``; ``None`` where one is not given.
 
         Unnamed axes of graph inputs go by ``input:axis``.
@@ -290,6 +278,7 @@ def _new(terms: Terms, value: int | None, hashed: int) -> Dim:
 def computed(
     kind: Kind, args: tuple[Dim, ...], lo: float, hi: float, name: str = "", *, commutes: bool = False
 ) -> Dim:
+    """The dim that is one computed atom; nested too deep, an unknown."""
     if any(a.depth >= MAX_DEPTH for d in args for m in d.terms for a in m):
         return Dim.fresh(kind, lo, hi)
     return make({(computed_atom(kind, args, lo, hi, name, commutes=commutes),): 1})
@@ -327,7 +316,7 @@ def floor_div(a: Dim, b: Dim) -> Dim:
             polynomial.divide(b.terms, factor) or {}
         )
     lo, hi = -math.inf, math.inf
-    if b.bounds[0] >= 1:
+    if b.bounds[0] >= 0:  # and not 0
         lo = 0 if a.bounds[0] >= 0 else a.bounds[0]
         hi = max(0, a.bounds[1])
     return computed("fdiv", (a, b), lo, hi)

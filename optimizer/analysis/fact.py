@@ -121,8 +121,10 @@ def from_type(declared: ValueType | None, shape: Shape | None) -> Fact:
     if isinstance(declared, MapType) or not isinstance(declared, (SequenceType, OptionalType)):
         return Fact(type=declared)
     inner = declared.elem.shape if isinstance(declared.elem, TensorType) else None
-    dims = None if inner is None else tuple(
-        Dim.of(d) if isinstance(d, int) and d >= 0 else VARYING for d in inner
+    dims = (
+        None
+        if inner is None
+        else tuple(Dim.of(d) if isinstance(d, int) and d >= 0 else VARYING for d in inner)
     )
     return Fact(type=declared, elem=from_type(declared.elem, dims))
 

@@ -99,7 +99,8 @@ def lower_bound(terms: Terms, depth: int = 5) -> float:
     """A lower bound that knows what computed atoms are computed from.
 
     The youngest computed atom that stands alone in a term is replaced by what bounds it:
-    ``(p - k + 1)/k <= p//k <= p/k``; a min, max or broadcast is one of its operands.
+    ``(p - k + 1)/k <= p//k <= p/k``; a min, max or broadcast is one of its operands, and a max is at least
+    as large as each.
     """
     plain = interval(terms)[0]
     alone = [m for m in terms if len(m) == 1 and m[0].kind in ("fdiv", "min", "max", "bcast")]
@@ -109,7 +110,9 @@ def lower_bound(terms: Terms, depth: int = 5) -> float:
     atom, factor = monomial[0], terms[monomial]
     rest = {m: c for m, c in terms.items() if m is not monomial}
     if atom.kind != "fdiv":
-        return max(plain, min(lower_bound(add(rest, a.terms, factor), depth - 1) for a in atom.args))
+        cases = [lower_bound(add(rest, a.terms, factor), depth - 1) for a in atom.args]
+        one_sided = (atom.kind == "max" and factor > 0) or (atom.kind == "min" and factor < 0)
+        return max(plain, max(cases) if one_sided else min(cases))
     top, bottom = atom.args
     k = bottom.value
     if k is None or k < 0:

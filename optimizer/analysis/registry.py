@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from optimizer.analysis.fact import Fact
@@ -35,7 +35,7 @@ def infer(*op_types: str, domain: str = "", since: int = 1) -> Callable[[_AnyRul
     return declare
 
 
-@lru_cache(maxsize=None)
+@cache
 def rule_for(domain: str, op_type: str, opset: int) -> InferRule | None:
     """The rule of the highest version up to ``opset`` (0: the newest)."""
     versions = _rules.get((domain, op_type), {})

@@ -50,11 +50,11 @@ def same_shape(a: Shape | None, b: Shape | None) -> bool:
 
 
 def broadcasts_to(shape: Shape | None, target: Shape | None) -> bool:
-    """Whether broadcasting ``shape`` with ``target`` provably gives ``target``."""
+    """Whether broadcasting ``shape`` with ``target``, where that is possible, gives ``target``."""
     if shape is None or target is None or len(shape) > len(target):
         return False
     tail = target[len(target) - len(shape) :]
-    return all(p is q or p.value == 1 or p.eq(q) is True for p, q in zip(shape, tail, strict=True))
+    return all(p is q or broadcast(p, q) is q or p.eq(q) is True for p, q in zip(shape, tail, strict=True))
 
 
 def product(dims: Shape) -> Dim:

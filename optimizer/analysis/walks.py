@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import TypeAlias, cast
 
 import numpy as np
 
 from optimizer.analysis.atoms import Atom
-from optimizer.analysis.computed import broadcast, maximum, minimum, scaled
+from optimizer.analysis.computed import broadcast, maximum, minimum, nonzero_or, scaled
 from optimizer.analysis.dims import Dim
+
+Sizes: TypeAlias = Mapping[str, int] | Mapping[str | Atom, int]
+"""Sizes of named dims by name; of unknowns, where wanted, by atom."""
 
 
 def spell(dim: Dim) -> str:
@@ -51,10 +55,12 @@ def _spell_atom(atom: Atom) -> str:
             return "(" + " + ".join(operands) + ")"
         case "mul":
             return "(" + "*".join(f"({o})" for o in operands) + ")"
+    if atom.kind == "orelse":
+        return f"orelse({', '.join(operands)})"
     return f"{atom.kind}({', '.join(sorted(operands))})"
 
 
-def evaluate(dim: Dim, sizes: Mapping[str, int]) -> int | None:
+def evaluate(dim: Dim, sizes: Sizes) -> int | None:
     """The value at these sizes, ``None`` where one is missing (or a division is by 0)."""
     total = 0
     for monomial, coefficient in dim.terms.items():
@@ -67,9 +73,10 @@ def evaluate(dim: Dim, sizes: Mapping[str, int]) -> int | None:
     return total
 
 
-def _evaluate_atom(atom: Atom, sizes: Mapping[str, int]) -> int | None:
+def _evaluate_atom(atom: Atom, sizes: Sizes) -> int | None:
     if atom.is_leaf:
-        size = sizes.get(atom.name) if atom.kind != "fresh" else None
+        key: str | Atom = atom if atom.kind == "fresh" else atom.name
+        size = cast("Mapping[str | Atom, int]", sizes).get(key)
         return None if size is None else size // atom.divisor
     operands = []
     for argument in atom.args:
@@ -81,6 +88,8 @@ def _evaluate_atom(atom: Atom, sizes: Mapping[str, int]) -> int | None:
         return operands[0] // operands[1] if operands[1] else None
     if atom.kind == "bcast":
         return next((o for o in operands if o != 1), 1)
+    if atom.kind == "orelse":
+        return operands[0] or operands[1]
     if atom.kind == "scale":
         return math.floor(np.float32(operands[0]) * np.float32(float.fromhex(atom.name.split()[1])))
     fold: dict[str, Callable[[list[int]], int]] = {"min": min, "max": max, "add": sum, "mul": math.prod}
@@ -111,6 +120,8 @@ def _replaced(atom: Atom, replacements: Mapping[Atom, Dim]) -> Dim:
             return maximum(*operands)
         case "bcast":
             return broadcast(*operands)
+        case "orelse":
+            return nonzero_or(*operands)
         case "scale":
             rounding, factor = atom.name.split()
             return scaled(operands[0], float.fromhex(factor), rounding)

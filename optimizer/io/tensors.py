@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +38,14 @@ class Stored:
     proto: TensorProto | SparseTensorProto
     raw: memoryview | None = None
 
+    @property
+    def bytes(self) -> Bytes:
+        """The serialized elements of a dense constant that has raw data."""
+        if self.raw is not None:
+            return self.raw
+        assert isinstance(self.proto, TensorProto)
+        return self.proto.raw_data
+
 
 def read_tensor(
     proto: TensorProto, files: ExternalFiles, raw: memoryview | None = None, name: str = ""
@@ -63,10 +71,12 @@ def read_tensor(
         if dtype is DType.STRING:
             raise InvalidModel(f"tensor '{name}' of strings has raw data; strings belong in string_data")
         _check_length(name, dtype, shape, "bytes of raw data", found, (count * dtype.bits + 7) // 8)
-        load: Callable[[], np.ndarray] = lambda: unpack(
-            proto.raw_data if raw is None else raw, dtype, shape
+        return Tensor(
+            dtype,
+            shape,
+            lambda: unpack(proto.raw_data if raw is None else raw, dtype, shape),
+            Stored(proto, raw),
         )
-        return Tensor(dtype, shape, load, Stored(proto, raw))
     if dtype is DType.STRING:
         _check_length(name, dtype, shape, "entries of string_data", len(proto.string_data), count)
         return Tensor(dtype, shape, lambda: _strings(proto.string_data, shape), Stored(proto))
@@ -126,13 +136,16 @@ def pack(array: np.ndarray, dtype: DType) -> Bytes:
     """Serialized bytes of the elements; a view wherever possible."""
     if dtype.bits >= 8:
         flat = np.ascontiguousarray(array).reshape(-1)
-        return memoryview(flat.view(np.uint8))
+        return flat.view(np.uint8).data
     bits, per_byte = dtype.bits, 8 // dtype.bits
-    codes = array.reshape(-1).view(np.uint8) if dtype is DType.FLOAT4E2M1 else array.reshape(-1).astype(np.int8)
+    codes = (
+        array.reshape(-1).view(np.uint8) if dtype is DType.FLOAT4E2M1 else array.reshape(-1).astype(np.int8)
+    )
     padded = np.zeros(-(-codes.size // per_byte) * per_byte, np.uint8)
     padded[: codes.size] = codes.astype(np.uint8) & ((1 << bits) - 1)
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    return memoryview(np.bitwise_or.reduce(padded.reshape(-1, per_byte) << shifts, axis=1))
+    packed: np.ndarray = np.bitwise_or.reduce(padded.reshape(-1, per_byte) << shifts, axis=1)
+    return packed.data
 
 
 def _strings(entries: Sequence[bytes], shape: tuple[int, ...]) -> np.ndarray:
@@ -198,11 +211,9 @@ def write_tensor(tensor: Tensor, name: str, proto: TensorProto, *, keep_raw: boo
     return raw
 
 
-def take_out(proto: TensorProto, tensor: Tensor) -> Bytes | None:
-    """Removes the elements from a filled ``proto`` and returns their bytes; ``None`` for strings."""
-    if tensor.dtype is DType.STRING:
-        return None
-    raw = proto.raw_data if proto.HasField("raw_data") else pack(tensor.array, tensor.dtype)
+def take_out(proto: TensorProto, tensor: Tensor) -> Bytes:
+    """Removes the elements (not of strings) from a filled ``proto`` and returns their bytes."""
+    raw: Bytes = proto.raw_data if proto.HasField("raw_data") else pack(tensor.array, tensor.dtype)
     for field in ("raw_data", *_TYPED_FIELDS):
         proto.ClearField(field)
     return raw
@@ -218,12 +229,17 @@ def read_sparse(proto: SparseTensorProto, files: ExternalFiles, name: str = "") 
         InvalidModel: values, indices and dims do not fit together.
     """
     name = proto.values.name or name
-    values, indices = read_tensor(proto.values, files, name=name), read_tensor(proto.indices, files, name=name)
+    values, indices = (
+        read_tensor(proto.values, files, name=name),
+        read_tensor(proto.indices, files, name=name),
+    )
     shape, count = tuple(proto.dims), values.size
     if values.shape != (count,) or any(size < 0 for size in shape):
         raise InvalidModel(f"sparse tensor '{name}': values must be a list, dims not negative")
     if indices.dtype is not DType.INT64 or indices.shape not in ((count,), (count, len(shape))):
-        raise InvalidModel(f"sparse tensor '{name}': indices must be INT64[{count}] or [{count}, {len(shape)}]")
+        raise InvalidModel(
+            f"sparse tensor '{name}': indices must be INT64[{count}] or [{count}, {len(shape)}]"
+        )
     return SparseTensor(values, indices, shape)
 
 

@@ -94,6 +94,17 @@ def has_negative_dim(proto: TypeProto) -> bool:
 
 def write_type(declared: ValueType, proto: TypeProto) -> None:
     """Fills ``proto``, which must be empty."""
+    proto.MergeFromString(_serialized(declared))
+
+
+@lru_cache(maxsize=4096)
+def _serialized(declared: ValueType) -> bytes:
+    proto = TypeProto()
+    _write(declared, proto)
+    return bytes(proto.SerializeToString())
+
+
+def _write(declared: ValueType, proto: TypeProto) -> None:
     if declared.denotation:
         proto.denotation = declared.denotation
     match declared:
@@ -105,15 +116,15 @@ def write_type(declared: ValueType, proto: TypeProto) -> None:
         case SequenceType(elem):
             proto.sequence_type.SetInParent()
             if elem is not None:
-                write_type(elem, proto.sequence_type.elem_type)
+                _write(elem, proto.sequence_type.elem_type)
         case OptionalType(elem):
             proto.optional_type.SetInParent()
             if elem is not None:
-                write_type(elem, proto.optional_type.elem_type)
+                _write(elem, proto.optional_type.elem_type)
         case MapType(key, value):
             proto.map_type.key_type = int(key)
             if value is not None:
-                write_type(value, proto.map_type.value_type)
+                _write(value, proto.map_type.value_type)
         case OpaqueType(domain, name):
             proto.opaque_type.SetInParent()
             if domain:

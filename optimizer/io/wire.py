@@ -59,11 +59,6 @@ def join(model: ModelProto, raw: dict[int, Bytes]) -> Iterator[Bytes]:
         yield from pieces
 
 
-def joined_size(model: ModelProto, raw: dict[int, Bytes]) -> int:
-    """About how many bytes ``join`` will give (never fewer)."""
-    return model.ByteSize() + sum(len(data) + 16 for data in raw.values())
-
-
 def _framed(header: bytes, raw: Bytes | None) -> Sequence[Bytes]:
     """One initializer as a field of the graph."""
     if raw is None:

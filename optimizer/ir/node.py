@@ -90,14 +90,11 @@ class Attribute:
             items = tuple(value)
             if not items:
                 raise TypeError("an empty list has no attribute kind: give an Attribute")
-            single = max(_kind_of(item) for item in items) if _numeric(items) else _kind_of(items[0])
-            plural, scalar = _PLURAL[single], float if single is AttributeKind.FLOAT else None
-            return cls(plural, tuple(float(i) for i in items) if scalar else items)
+            kinds = {_kind_of(item) for item in items}
+            if kinds == {AttributeKind.INT, AttributeKind.FLOAT}:
+                return cls(AttributeKind.FLOATS, tuple(float(item) for item in items))
+            return cls(_PLURAL[_kind_of(items[0])], items)
         return cls(_kind_of(value), int(value) if isinstance(value, bool) else value)
-
-
-def _numeric(items: tuple[Any, ...]) -> bool:
-    return all(isinstance(item, (int, float)) for item in items)
 
 
 def _kind_of(value: Any) -> AttributeKind:

@@ -21,8 +21,9 @@ def topological_order(graph: GraphQueries) -> list[int]:
         InvalidGraph: the graph has a cycle; the message names its nodes.
     """
     vertices = graph._vertices
-    keys = sorted(vertices)
-    if all(v is None or v.node < key for key in keys for v in vertices[key]["node"].operands):
+    sink = graph.sink.id
+    keys = [*(key for key in sorted(vertices) if key != sink), sink]  # the sink is the first ever made
+    if all(v is None or v.node < key for key in keys[:-1] for v in vertices[key]["node"].operands):
         return keys
     order: list[int] = []
     done: set[int] = set()

@@ -3,6 +3,7 @@
 from optimizer.rewrite.context import ApplicationCheck, Context, Rejected, RuleStats, Settings, anchor_of
 from optimizer.rewrite.driver import Driver, Outcome, RuleFailed, RuleIndex, StopReason
 from optimizer.rewrite.exactness import FP_LEVELS, Exactness
+from optimizer.rewrite.extensions import extensions
 from optimizer.rewrite.function_pass import FunctionPass
 from optimizer.rewrite.instruments import Instrument, PrintAfter, TimePasses
 from optimizer.rewrite.journal import Application, Journal
@@ -56,6 +57,7 @@ __all__ = [
     "TimePasses",
     "anchor_of",
     "default_registry",
+    "extensions",
     "graph_optimizer",
     "pass_of",
 ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from optimizer.analysis import Facts
-from optimizer.ir import Graph, Model, Node
+from optimizer.ir import Graph, Model, Node, Value
 from optimizer.rewrite.exactness import FP_LEVELS, Exactness
 from optimizer.rewrite.journal import Application, Journal
 
@@ -138,6 +138,15 @@ class Context:
         entry = Application(rule, tag, scope, anchor_of(graph, node), graph)
         with self.journal.application(entry):
             yield entry
+
+    def redirect(self, graph: Graph, old: Value, new: Value) -> None:
+        """Makes the users of ``old`` read ``new``, which computes the same; joins what is known of both."""
+        facts = self.facts(graph)
+        before = facts.of(old)
+        facts.tighten(new, before)
+        graph.replace_uses(old, new)
+        if facts.of(new) != before:
+            facts.spread(new)
 
     def accept(self, entry: Application) -> bool:
         """Has the check judge the application just made; a wrong one is undone and excluded."""

@@ -68,6 +68,8 @@ class Driver:
         self._graph = graph
         self._scope = scope
         self._rules = rules
+        self._log = ctx.journal.touched[graph]
+        self._is_kept = ctx.is_kept if ctx.settings.keep else None
         self._queue: deque[int] = deque()
         self._queued: set[int] = set()
         self._recent: deque[str] = deque(maxlen=12)
@@ -99,13 +101,15 @@ class Driver:
         if key not in self._graph:
             return True
         node = self._graph.node(key)
-        for rule in self._rules.at(node):
-            mark = len(self._ctx.journal.touched[self._graph])
-            if not rule.may_match(self._graph, node) or not self._try(rule, node):
+        rules = self._rules.at(node)
+        feeders = {self._graph.node(value.node).op_type for value in node.inputs if value} if rules else set()
+        for rule in rules:
+            mark = len(self._log)
+            if not rule.may_match(feeders) or not self._try(rule, node):
                 continue
             outcome.fired += 1
             self._recent.append(rule.name)
-            self._enqueue(self._reachable(self._ctx.journal.touched[self._graph][mark:]))
+            self._enqueue(self._reachable(self._log[mark:]))
             if outcome.fired >= limit:
                 outcome.stop = StopReason.LIMIT
                 outcome.oscillating = tuple(dict.fromkeys(self._recent))
@@ -122,7 +126,7 @@ class Driver:
             return False
         start = time.perf_counter()
         try:
-            matcher = Matcher(self._graph, rule.constants, self._is_kept())
+            matcher = Matcher(self._graph, rule.constants, self._is_kept)
             for bindings, nodes in matcher.matches(rule.pattern, node):
                 stats.tried += 1
                 if not self._ctx.allows(rule.name, self._scope, self._graph, node):
@@ -152,9 +156,6 @@ class Driver:
                 f"rule {rule.name} failed at {where}: {type(error).__name__}: {error}"
             ) from error
         return self._ctx.accept(entry)
-
-    def _is_kept(self) -> Any:
-        return self._ctx.is_kept if self._ctx.settings.keep else None
 
     def _enqueue(self, keys: Iterable[int]) -> None:
         for key in keys:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from optimizer.analysis import Dim, Facts
+from optimizer.analysis.proofs import prove
 from optimizer.ir import DType, Graph, Node, Tensor, Value
 from optimizer.rewrite.rule import Refusal
 
@@ -71,9 +72,8 @@ class Match:
     def static_shape(self, value: Value | None) -> tuple[int, ...] | None:
         """The shape as integers, ``None`` unless every dim is known."""
         shape = self.shape(value)
-        if shape is None or not all(dim.is_const for dim in shape):
-            return None
-        return tuple(dim.value for dim in shape)
+        sizes = None if shape is None else [dim.value for dim in shape]
+        return None if sizes is None or None in sizes else tuple(size for size in sizes if size is not None)
 
     def dtype(self, value: Value | None) -> DType | None:
         """Element type, where known."""
@@ -82,11 +82,11 @@ class Match:
     def same_shape(self, a: Value, b: Value) -> bool:
         """Whether both shapes are proven equal."""
         left, right = self.shape(a), self.shape(b)
-        return left is not None and left == right
+        return left is not None and right is not None and left == right
 
     def fact(self, value: Value, kind: str) -> bool:
         """Whether a property of an upstream value is proven; records that the rule relies on it."""
-        proven = self.facts.proves(value, kind)
+        proven = prove(self.graph, value, kind)
         if proven:
             self.used_facts.append((value, kind))
         return proven

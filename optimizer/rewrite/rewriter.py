@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, overload
 
 import numpy as np
 
@@ -79,8 +79,7 @@ class Rewriter:
         for old, fresh in pairs:
             check_replacement(facts.of(old), facts.of(fresh))
         for old, fresh in pairs:
-            facts.tighten(fresh, facts.of(old))
-            graph.replace_uses(old, fresh)
+            ctx.redirect(graph, old, fresh)
         for node in self._match.nodes:
             ctx.erase_dead(graph, node.id)
         return pairs
@@ -107,13 +106,36 @@ class Rewriter:
         return made
 
 
+class _Stage(Protocol):
+    """Stages one operator: a single output comes back as a value, several as a tuple."""
+
+    @overload
+    def __call__(
+        self,
+        *inputs: Value | None,
+        outputs: Literal[1] = 1,
+        domain: str = "",
+        captures: Sequence[Value] = (),
+        **attributes: Any,
+    ) -> Value: ...
+    @overload
+    def __call__(
+        self,
+        *inputs: Value | None,
+        outputs: int,
+        domain: str = "",
+        captures: Sequence[Value] = (),
+        **attributes: Any,
+    ) -> tuple[Value, ...]: ...
+
+
 class _OpStager:
     """``rw.op.Conv(x, w, b, strides=[2, 2])`` stages a node and returns its output(s)."""
 
     def __init__(self, rewriter: Rewriter) -> None:
         self._rewriter = rewriter
 
-    def __getattr__(self, op_type: str) -> Any:
+    def __getattr__(self, op_type: str) -> _Stage:
         def stage(
             *inputs: Value | None,
             outputs: int = 1,
@@ -128,7 +150,7 @@ class _OpStager:
             first = self._rewriter._stage(node)
             return first if outputs == 1 else tuple(Value(first.node, i) for i in range(outputs))
 
-        return stage
+        return cast(_Stage, stage)
 
 
 def check_replacement(old: Fact, new: Fact) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
-from optimizer.ir import Graph, Node, Value
+from optimizer.ir import Graph, Value
 from optimizer.rewrite.exactness import Exactness
-from optimizer.rewrite.pattern import AnyOf, Op, PatternError, Term, check_pattern, depth
+from optimizer.rewrite.pattern import AnyOf, Op, PatternError, Scalar, Term, Var, check_pattern, depth
 
 if TYPE_CHECKING:
     from optimizer.rewrite.match import Match
@@ -37,6 +37,8 @@ class Rule:
         constants: variables of the pattern that only match constants.
         lhs_rhs: first line of the docstring, ``lhs -> rhs``.
         key: module and qualified name, the identity of the declaration.
+        depth: operators on the longest path of the pattern.
+        required: for each alternative root, the sets of op types of which one must feed it.
     """
 
     name: str
@@ -47,7 +49,7 @@ class Rule:
     lhs_rhs: str
     key: tuple[str, str]
     depth: int
-    required: tuple[tuple[frozenset[str], ...], ...] = field(default=())
+    required: tuple[tuple[frozenset[str], ...], ...]
 
     @property
     def roots(self) -> Iterator[tuple[str, str]]:
@@ -57,12 +59,9 @@ class Rule:
             for op in option.ops:
                 yield option.domain, op
 
-    def may_match(self, graph: Graph, node: Node) -> bool:
-        """A cheap necessary condition: the operators that must feed the root do."""
-        if not self.required:
-            return True
-        fed = {graph.node(value.node).op_type for value in node.inputs if value is not None}
-        return any(all(ops & fed for ops in option) for option in self.required)
+    def may_match(self, feeders: set[str]) -> bool:
+        """A cheap necessary condition: the op types that must feed the root are among ``feeders``."""
+        return any(all(not ops.isdisjoint(feeders) for ops in option) for option in self.required)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,23 +189,28 @@ def _make_rule(
         first_line,
         _key_of(function),
         depth(pattern),
-        tuple(_required_feeders(option) for option in options),
+        tuple(_required_feeders(option, constants) for option in options),
     )
 
 
-def _required_feeders(option: Term) -> tuple[frozenset[str], ...]:
+def _required_feeders(option: Term, constants: frozenset[str]) -> tuple[frozenset[str], ...]:
     assert isinstance(option, Op)
-    return tuple(ops for term in option.inputs if (ops := _feeder_ops(term)))
+    return tuple(dict.fromkeys(ops for term in option.inputs if (ops := _feeder_ops(term, constants))))
 
 
-def _feeder_ops(term: Term) -> frozenset[str]:
+def _feeder_ops(term: Term, constants: frozenset[str]) -> frozenset[str]:
     """The op types one of which must feed this input; empty where anything may."""
     if isinstance(term, Op):
         return frozenset(term.ops)
+    if isinstance(term, Scalar) or (isinstance(term, Var) and (term.constant or term.name in constants)):
+        return _CONSTANT
     if isinstance(term, AnyOf):
-        options = [_feeder_ops(t) for t in term.terms]
+        options = [_feeder_ops(t, constants) for t in term.terms]
         return frozenset().union(*options) if all(options) else frozenset()
     return frozenset()
+
+
+_CONSTANT = frozenset({"Constant"})
 
 
 def _check_arguments(function: Callable[..., Any], count: int, wanted: str) -> None:

@@ -23,12 +23,14 @@ NONE = Nothing()
 
 
 class Body(Protocol):
-    """A compiled body with its captures bound. Calling it runs it once."""
+    """A compiled body with its captures bound."""
 
     input_infos: tuple[ValueInfo, ...]
     output_infos: tuple[ValueInfo, ...]
 
-    def __call__(self, *inputs: Any) -> list[Any]: ...
+    def __call__(self, *inputs: Any) -> list[Any]:
+        """Runs the body once."""
+        ...
 
 
 class Call:
@@ -127,7 +129,8 @@ class Call:
             default: a NumPy dtype.
         """
         if not number and default is not None:
-            return np.dtype(default)
+            found: np.dtype[Any] = np.dtype(default)
+            return found
         return self.real(DType(number).numpy)
 
     def real(self, dtype: Any) -> np.dtype[Any]:

@@ -42,6 +42,7 @@ class Compiler:
         bindings: in a function, the attributes it was called with.
         calls: the functions around this graph, to refuse recursion.
         placeholders: names of tensors that placeholders stand for, filled while compiling.
+        shared: plans of functions, so that calls with the same attributes share one.
     """
 
     graph: Graph
@@ -51,6 +52,7 @@ class Compiler:
     bindings: Mapping[str, Attribute] = field(default_factory=dict)
     calls: tuple[FunctionKey, ...] = ()
     placeholders: set[str] = field(default_factory=set)
+    shared: dict[Any, Plan] = field(default_factory=dict)
 
     def plan(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Plan:
         """The plan that computes ``outputs`` from ``inputs``. O(size of the slice).
@@ -170,8 +172,8 @@ class Compiler:
             elif (bound := self.bindings.get(attribute.reference)) is not None:
                 if bound.kind in (AttributeKind.GRAPH, AttributeKind.GRAPHS):
                     raise OptimizerError(
-                        f"{self.graph.label(node)}: a function's attribute '{attribute.reference}' is a graph; "
-                        "inline the function first"
+                        f"{self.graph.label(node)}: the attribute '{attribute.reference}' of the function "
+                        "around it is a graph; inline the function first"
                     )
                 found[name] = bound
         return found
@@ -184,21 +186,28 @@ class Compiler:
     def _function(self, function: Function, attributes: Mapping[str, Attribute]) -> KernelFunction:
         if function.key in self.calls:
             raise OptimizerError(f"function {function.domain}::{function.name} calls itself")
-        graph = function.graph
-        inner = replace(
-            self,
-            graph=graph,
-            opsets=graph.opsets or self.opsets,
-            bindings={**function.defaults, **attributes},
-            calls=(*self.calls, function.key),
-        )
-        plan = inner.plan(graph.inputs, graph.outputs)
+        plan = self._function_plan(function, {**function.defaults, **attributes})
 
         def run(call: Call, *inputs: Any) -> tuple[Any, ...]:
             missing = len(plan.inputs) - len(inputs)
             return tuple(plan.run([*inputs, *[None] * missing]))
 
         return run
+
+    def _function_plan(self, function: Function, bindings: Mapping[str, Attribute]) -> Plan:
+        # The attributes are kept alive by the model, so that their ids stand for them.
+        key = (function.key, tuple(sorted((name, id(a)) for name, a in bindings.items())))
+        if key not in self.shared:
+            graph = function.graph
+            inner = replace(
+                self,
+                graph=graph,
+                opsets=graph.opsets or self.opsets,
+                bindings=bindings,
+                calls=(*self.calls, function.key),
+            )
+            self.shared[key] = inner.plan(graph.inputs, graph.outputs)
+        return self.shared[key]
 
     def _kernel(self, node: Node) -> Kernel:
         opset = opset_of(self.opsets, node.domain)

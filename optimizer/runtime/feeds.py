@@ -78,6 +78,6 @@ def placeholder(info: ValueInfo, fill: Placeholder) -> Any:
     dtype = declared.dtype.numpy
     if callable(fill):
         return checked_feed(info, fill(info.name, dtype, shape))
-    if dtype == object:
+    if dtype.kind == "O":
         return np.full(shape, "", object)
     return np.zeros(shape, dtype) if fill == "zeros" else np.ones(shape, dtype)

@@ -29,9 +29,9 @@ class LiveMemory:
         """Leaves the owners of ``values`` out of the count."""
         self._ignored.update(id(owner) for v in values for owner in _owners(v))
 
-    def add(self, value: Any) -> None:
-        """``value`` became live."""
-        for owner in _owners(value):
+    def add(self, values: Iterable[Any]) -> None:
+        """``values`` became live."""
+        for owner in (owner for value in values for owner in _owners(value)):
             if id(owner) in self._ignored:
                 continue
             count = self._readers.get(id(owner), 0)
@@ -40,9 +40,9 @@ class LiveMemory:
                 self.live += owner.nbytes
         self.peak = max(self.peak, self.live)
 
-    def remove(self, value: Any) -> None:
-        """``value`` is dead."""
-        for owner in _owners(value):
+    def remove(self, values: Iterable[Any]) -> None:
+        """``values`` are dead."""
+        for owner in (owner for value in values for owner in _owners(value)):
             count = self._readers.get(id(owner), 0)
             if count == 1:
                 self.live -= owner.nbytes

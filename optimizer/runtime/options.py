@@ -32,6 +32,7 @@ class Options:
         max_bytes: stop with ``LimitReached`` when live intermediates exceed so many bytes.
         deadline_s: stop with ``LimitReached`` after so many seconds.
         max_loop_iterations: a Loop that runs longer is an error.
+        profile_memory: keep ``Session.context.memory``, live and peak bytes of intermediates.
         cache_bytes: budget for derived forms of constants (see ``Call.derived``).
         seed: of random ops.
         truth: compute every float tensor in float64.
@@ -46,11 +47,17 @@ class Options:
     max_bytes: int | None = None
     deadline_s: float | None = None
     max_loop_iterations: int = 10_000_000
+    profile_memory: bool = False
     cache_bytes: int = 256 << 20
     seed: int = 0
     truth: bool = False
     before_node: BeforeNode | None = None
     after_node: AfterNode | None = None
+
+    @property
+    def counts_memory(self) -> bool:
+        """Whether live bytes are kept."""
+        return self.profile_memory or self.max_bytes is not None
 
     @property
     def watched(self) -> bool:
@@ -61,6 +68,7 @@ class Options:
             or self.max_nodes is not None
             or self.max_bytes is not None
             or self.deadline_s is not None
+            or self.profile_memory
             or self.before_node
             or self.after_node
         )

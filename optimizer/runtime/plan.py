@@ -13,6 +13,7 @@ from optimizer.ir import Node, OptimizerError, Tensor, Value, ValueInfo
 from optimizer.runtime.call import Call, true_value
 from optimizer.runtime.context import ExecutionContext
 from optimizer.runtime.errors import ExecutionError, LimitReached, describe
+from optimizer.runtime.memory import LiveMemory
 from optimizer.runtime.registry import KernelFunction
 
 OMITTED = 0
@@ -79,7 +80,7 @@ class Plan:
         slots = self._fresh_slots()
         for slot, value in zip(self.inputs, inputs, strict=True):
             slots[slot] = value
-        if self.context.options.watched:
+        if self.context.watched:
             self._run_watched(slots, inputs)
         else:
             self._run(slots)
@@ -105,21 +106,34 @@ class Plan:
             raise ExecutionError.at(step.call, [slots[i] for i in step.inputs], error) from error
 
     def _run_watched(self, slots: list[Any], inputs: Sequence[Any]) -> None:
-        memory = self.context.memory
-        memory.ignore(inputs)
-        memory.ignore(slots)
+        memory = self.context.memory if self.context.counts_memory else None
+        inner = self.context.depth > 0
+        if memory:
+            memory.ignore(slots[i] for i, _ in self.constants)
+            if inner:
+                memory.add(inputs)
+            else:
+                memory.ignore(inputs)
+        self.context.depth += 1
+        self._run_steps_watched(slots, memory)
+        self.context.depth -= 1
+        if memory and inner:  # what is still live is counted by the plan around this one
+            memory.remove(slots)
+
+    def _run_steps_watched(self, slots: list[Any], memory: LiveMemory | None) -> None:
         for step in self.steps:
             try:
                 self.context.count_node()
                 self._watched_step(step, slots)
-                for slot in step.outputs:
-                    memory.add(slots[slot])
-                self.context.check_memory()
+                if memory:
+                    memory.add(slots[i] for i in step.outputs)
+                    self.context.check_memory()
             except LimitReached as limit:
                 limit.live = {v: slots[i] for v, i in self.slot_of.items() if slots[i] is not None}
                 raise
+            if memory:
+                memory.remove(slots[i] for i in step.frees)
             for slot in step.frees:
-                memory.remove(slots[slot])
                 slots[slot] = None
 
     def _watched_step(self, step: Step, slots: list[Any]) -> None:

@@ -35,8 +35,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
+from optimizer.ir import Graph, Node
+
 KernelFunction = Callable[..., Any]
 Exactness = bool | Literal["integer"]
+Foldable = bool | Callable[[Node, Graph], bool]
 
 _F = TypeVar("_F", bound=KernelFunction)
 
@@ -50,7 +53,8 @@ class Kernel:
         exact: the same bits on every machine: data movement, integers, IEEE + - * / sqrt.
             ``"integer"``: only where all its float-capable inputs are integers.
         deterministic: the same inputs give the same outputs.
-        foldable: may run at optimization time to replace a node by its result.
+        foldable: may run at optimization time to replace a node by its result; a function of
+            (node, graph) where that depends on the node.
         may_alias: an output may be a view of an input.
     """
 
@@ -60,7 +64,7 @@ class Kernel:
     run: KernelFunction = field(compare=False)
     exact: Exactness = field(default=False, compare=False)
     deterministic: bool = field(default=True, compare=False)
-    foldable: bool = field(default=True, compare=False)
+    foldable: Foldable = field(default=True, compare=False)
     may_alias: bool = field(default=False, compare=False)
 
 
@@ -106,7 +110,7 @@ def kernel(
     domain: str = "",
     exact: Exactness = False,
     deterministic: bool = True,
-    foldable: bool = True,
+    foldable: Foldable = True,
     may_alias: bool = False,
 ) -> Callable[[_F], _F]:
     """Registers the decorated function as the kernel of ``op_type`` from version ``since`` on."""

@@ -15,13 +15,15 @@ def opset_of(opsets: Mapping[str, int], domain: str) -> int:
     return opsets.get(plain) or (opsets.get("ai.onnx", 0) if not plain else 0) or 1
 
 
-@cache
 def find_kernel(domain: str, op_type: str, opset: int) -> Kernel | None:
     """The kernel for an operator, or ``None`` where nothing here can run it."""
     load_kernels()
-    own = REGISTRY.find(domain, op_type, opset)
-    if own is not None:
-        return own
-    from optimizer.runtime import delegate, function_body
+    return REGISTRY.find(domain, op_type, opset) or _borrowed(domain, op_type, opset)
 
-    return delegate.find(domain, op_type, opset) or function_body.find(domain, op_type, opset)
+
+@cache
+def _borrowed(domain: str, op_type: str, opset: int) -> Kernel | None:
+    from optimizer.runtime.delegate import find_delegate
+    from optimizer.runtime.function_body import find_function_body
+
+    return find_delegate(domain, op_type, opset) or find_function_body(domain, op_type, opset)

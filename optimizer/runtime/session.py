@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optimizer.ir import Function, Graph, Model, Tensor, UsageError, Value
+from optimizer.ir import Attribute, Function, Graph, Model, Tensor, UsageError, Value
 from optimizer.runtime.call import true_value
 from optimizer.runtime.compiler import Compiler, FunctionKey
 from optimizer.runtime.context import ExecutionContext
@@ -155,8 +155,9 @@ class Session:
         return true_value(given) if options.truth else given
 
     def _value(self, name: str) -> Value:
-        if name in self._outputs:
-            return self._outputs[name]
+        found: Value | None = self._outputs.get(name)
+        if found is not None:
+            return found
         if not self._names:
             vertices = [self.graph.node(v) for v in self.graph.inputs + self.graph.constants]
             for node in (*vertices, *self.graph.nodes):
@@ -173,10 +174,18 @@ def run_between(
     *,
     functions: Mapping[FunctionKey, Function] | None = None,
     options: Options | None = None,
+    opsets: Mapping[str, int] | None = None,
+    bindings: Mapping[str, Attribute] | None = None,
 ) -> dict[Value, Any]:
-    """``Session.run_between`` on a graph as it is now, compiling just the part in between."""
+    """``Session.run_between`` on a graph as it is now, compiling just the part in between.
+
+    Args:
+        opsets: those of the model, needed only where ``graph`` is a body without its own.
+        bindings: in a function's graph, the attributes it is called with; one that is missing is absent.
+    """
     context = ExecutionContext(options)
-    plan = Compiler(graph, context, graph.opsets, functions or {}).plan(tuple(inputs), tuple(outputs))
+    compiler = Compiler(graph, context, opsets or graph.opsets, functions or {}, bindings or {})
+    plan = compiler.plan(tuple(inputs), tuple(outputs))
     context.begin()
     values = [true_value(v) for v in inputs.values()] if context.options.truth else list(inputs.values())
     with np.errstate(all="ignore"):

@@ -56,7 +56,7 @@ def run_kernel(
         feeds.append(x)
     with np.errstate(all="ignore"):
         result = found.run(call, *feeds)
-    results = list(result) if isinstance(result, tuple) else [result]
+    results = list(result)[:outputs] if isinstance(result, tuple) else [result]
     return [np.asarray(r) if isinstance(r, np.generic) else r for r in results]
 
 
@@ -70,7 +70,9 @@ def run_onnxruntime(
     outputs: int = 1,
 ) -> list[np.ndarray]:
     """Runs one node in onnxruntime with all optimizations off, one thread."""
-    session, feeds = onnxruntime_node(op_type, inputs, attributes, opset=opset, domain=domain, outputs=outputs)
+    session, feeds = onnxruntime_node(
+        op_type, inputs, attributes, opset=opset, domain=domain, outputs=outputs
+    )
     return list(session.run(None, feeds))
 
 
@@ -105,7 +107,7 @@ def onnxruntime_node(
     if not optimize:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return session, {k: v for k, v in arrays.items()}
+    return session, arrays
 
 
 def assert_close(actual: Any, expected: Any, scale: float = 1.0) -> None:

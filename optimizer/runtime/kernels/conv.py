@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from optimizer.runtime.call import Call
 from optimizer.runtime.kernels.depthwise import depthwise
+from optimizer.runtime.kernels.rows import row_loops
 from optimizer.runtime.kernels.window import Window, pad_to, window_of, window_view
 from optimizer.runtime.precision import Array, computed_wide
 from optimizer.runtime.registry import kernel
@@ -25,7 +27,8 @@ def conv(call: Call, x: Array, w: Array, b: Array | None = None) -> Array:
     window = conv_window(call, x, w, group)
     y = convolve(call, x, w, window, group)
     if b is not None:
-        y += b.reshape(-1, *(1,) * (x.ndim - 2))
+        with row_loops(math.prod(window.output)):
+            y += b.reshape(-1, *(1,) * (x.ndim - 2))
     return y
 
 
@@ -70,19 +73,15 @@ def convolve(call: Call, x: Array, w: Array, window: Window, group: int = 1) -> 
 def _rows_pay(w: Array, window: Window) -> bool:
     """Whether products on row-offset views beat full columns: deep enough, and planes not tiny."""
     depth = w.shape[1] * math.prod(window.kernel[1:])
-    return (
-        window.kernel[0] > 1
-        and window.strides[0] == 1
-        and depth >= 96
-        and math.prod(window.output) >= 400
-    )
+    return window.kernel[0] > 1 and window.strides[0] == 1 and depth >= 96 and math.prod(window.output) >= 400
 
 
 def _pointwise(x: Array, w: Array, window: Window, y: Array) -> None:
     """A 1x1 kernel: one product per image, straight on the input."""
     x = pad_to(x, window.begin, _padded_size(window))
     if any(s > 1 for s in window.strides):
-        x = x[(..., *(slice(None, None, s) for s in window.strides))]
+        every: tuple[Any, ...] = (..., *(slice(None, None, s) for s in window.strides))
+        x = x[every]
     n, m = y.shape[:2]
     np.matmul(w.reshape(m, -1), x.reshape(n, x.shape[1], -1), out=y.reshape(n, m, -1))
 
@@ -120,9 +119,10 @@ def _row_offsets(call: Call, x: Array, w: Array, window: Window, y: Array) -> No
             target = flat[:, start * rest : (start + count) * rest]
             width = count * rest
             np.matmul(weights[0], columns[:, :width], out=target)
-            for i in range(1, kernel_rows):
-                offset = i * dilation * rest
-                target += np.matmul(weights[i], columns[:, offset : offset + width])
+            with row_loops(width):
+                for i in range(1, kernel_rows):
+                    offset = i * dilation * rest
+                    target += np.matmul(weights[i], columns[:, offset : offset + width])
 
 
 def _columns(x: Array, w: Array, window: Window, group: int, y: Array) -> None:

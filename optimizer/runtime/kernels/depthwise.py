@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
+from optimizer.runtime.kernels.rows import row_loops
 from optimizer.runtime.kernels.window import Window, pad_to, taps
 from optimizer.runtime.precision import Array
 
@@ -73,17 +75,18 @@ class _Workspace:
         steps = [math.prod(size[i + 1 :]) for i in range(len(size))]
         self.length = 1 + sum((o - 1) * t for o, t in zip(window.output, steps, strict=True))
         self.total = tuple(p * s for p, s in zip(size, window.strides, strict=True))
-        self.rows = (window.output[0], *size[1:])
+        self.steps = steps
         self.reads: list[tuple[int, int]] = []  # (phase, offset in it) of each tap
         for tap in taps(window):
             at = [k * d for k, d in zip(tap, window.dilations, strict=True)]
-            phase = int(np.ravel_multi_index([a % s for a, s in zip(at, window.strides, strict=True)], window.strides))
-            self.reads.append((phase, sum(a // s * t for a, s, t in zip(at, window.strides, steps, strict=True))))
-        # Rows are longer than the run on purpose: NumPy's inner loop is up to twice as slow on arrays
-        # whose rows it could merge, if the other operand (the weight column) cannot be merged.
-        width = max(math.prod(self.rows), self.length + 1)
-        self.sums = np.empty((block, width), dtype)
-        self.product = np.empty((block, self.length + 1), dtype)
+            phase = int(
+                np.ravel_multi_index([a % s for a, s in zip(at, window.strides, strict=True)], window.strides)
+            )
+            self.reads.append(
+                (phase, sum(a // s * t for a, s, t in zip(at, window.strides, steps, strict=True)))
+            )
+        self.sums = np.empty((block, self.length), dtype)
+        self.product = np.empty((block, self.length), dtype)
         self.phases: Array = self.sums
 
     def load(self, image: Array) -> None:
@@ -101,13 +104,15 @@ class _Workspace:
     def convolve(self, weights: Array, target: Array) -> None:
         """``target`` [c, *output] = the loaded channels with ``weights`` [c, taps]."""
         count, length = len(weights), self.length
-        sums, product = self.sums[:count, :length], self.product[:count, :length]
-        for i, (phase, offset) in enumerate(self.reads):
-            run = self.phases[:, phase, offset : offset + length]
-            if i == 0:
-                np.multiply(run, weights[:, :1], out=sums)
-            else:
-                np.multiply(run, weights[:, i : i + 1], out=product)
-                np.add(sums, product, out=sums)
-        grid = self.sums[:count, : math.prod(self.rows)].reshape(count, *self.rows)
-        target[...] = grid[(..., *(slice(o) for o in self.window.output))]
+        sums, product = self.sums[:count], self.product[:count]
+        with row_loops(length):
+            for i, (phase, offset) in enumerate(self.reads):
+                run = self.phases[:, phase, offset : offset + length]
+                if i == 0:
+                    np.multiply(run, weights[:, :1], out=sums)
+                else:
+                    np.multiply(run, weights[:, i : i + 1], out=product)
+                    sums += product
+        # The last row of a run stops at its last output: the view never reaches behind the end.
+        steps = (sums.strides[0], *(sums.itemsize * t for t in self.steps))
+        target[...] = as_strided(sums, (count, *self.window.output), steps, writeable=False)

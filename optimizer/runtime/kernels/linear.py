@@ -27,7 +27,7 @@ def product(a: Array, b: Array) -> Array:
     if a.dtype.kind not in BLAS_KINDS:
         return integer_product(a, b).astype(a.dtype, copy=False)
     if a.ndim > 2 and b.ndim == 2 and a.flags.c_contiguous:
-        return np.matmul(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1])
+        return np.asarray(np.matmul(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1]))
     return np.asarray(np.matmul(a, b))
 
 
@@ -38,7 +38,7 @@ def integer_product(a: Array, b: Array) -> Array:
     some sixty times slower than either.
     """
     if not a.size or not b.size:
-        return np.matmul(a.astype(np.int64), b.astype(np.int64))
+        return np.asarray(np.matmul(a.astype(np.int64), b.astype(np.int64)))
     bound = a.shape[-1] * _magnitude(a) * _magnitude(b)
     if bound < 1 << 24:
         return np.asarray(np.matmul(a.astype(np.float32), b.astype(np.float32))).astype(np.int64)

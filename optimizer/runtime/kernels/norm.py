@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from optimizer.runtime.call import Call
+from optimizer.runtime.kernels.rows import row_loops
 from optimizer.runtime.precision import Array, compute_dtype, computed_wide, widen
 from optimizer.runtime.registry import kernel
 
@@ -24,9 +26,10 @@ def _affine(call: Call, x: Array, scale: Array, bias: Array, mean: Array, var: A
     offset = parts[1] - parts[2] * factor
     if factor.ndim == 1:
         factor, offset = along_channels(factor, x.ndim), along_channels(offset, x.ndim)
-    y = widen(x) * factor.astype(dtype)
-    y += offset.astype(dtype)
-    return y.astype(x.dtype, copy=False)
+    with row_loops(math.prod(x.shape[2:])):
+        y = widen(x) * factor.astype(dtype)
+        y += offset.astype(dtype)
+    return np.asarray(y.astype(x.dtype, copy=False))
 
 
 @kernel("BatchNormalization", since=1)
@@ -89,11 +92,12 @@ def _trained(
 def instance_norm(call: Call, x: Array, scale: Array, bias: Array) -> Array:
     """Each plane by its own mean and variance, then scale and bias per channel."""
     flat = x.reshape(*x.shape[:2], -1)
-    y = flat - flat.mean(-1, keepdims=True)
-    var = np.einsum("...i,...i->...", y, y) / max(1, flat.shape[-1])
-    y *= (scale / np.sqrt(var + x.dtype.type(call.attr("epsilon", 1e-5))))[..., None]
-    y += bias[:, None]
-    return y.reshape(x.shape)
+    with row_loops(flat.shape[2]):
+        y = flat - flat.mean(-1, keepdims=True)
+        var = np.einsum("...i,...i->...", y, y) / max(1, flat.shape[-1])
+        y *= (scale / np.sqrt(var + x.dtype.type(call.attr("epsilon", 1e-5))))[..., None]
+        y += bias[:, None]
+    return np.asarray(y.reshape(x.shape))
 
 
 @kernel("GroupNormalization", since=18)
@@ -108,25 +112,27 @@ def group_norm(call: Call, x: Array, scale: Array, bias: Array) -> Array:
     s, b = (widen(v).astype(y.dtype, copy=False) for v in (scale, bias))
     if call.since < 21:
         s, b = np.repeat(s, x.shape[1] // groups), np.repeat(b, x.shape[1] // groups)
-    y *= along_channels(s, x.ndim)
-    y += along_channels(b, x.ndim)
+    with row_loops(math.prod(x.shape[2:])):
+        y *= along_channels(s, x.ndim)
+        y += along_channels(b, x.ndim)
     return y.astype(x.dtype, copy=False)
 
 
 def standardized(x: Array, epsilon: float) -> tuple[Array, Array, Array]:
     """((x - mean) / sqrt(variance + epsilon), mean, 1 / sqrt(...)) over the last axis, dims kept."""
     mean = x.mean(-1, keepdims=True)
-    y = x - mean
-    var = np.einsum("...i,...i->...", y, y)[..., None]
-    var /= max(1, x.shape[-1])
-    var += x.dtype.type(epsilon)
-    inverse = np.reciprocal(np.sqrt(var))
-    y *= inverse
+    with row_loops(x.shape[-1]):
+        y = x - mean
+        var = np.einsum("...i,...i->...", y, y)[..., None]
+        var /= max(1, x.shape[-1])
+        var += x.dtype.type(epsilon)
+        inverse = np.reciprocal(np.sqrt(var))
+        y *= inverse
     return y, mean, inverse
 
 
 @kernel("LayerNormalization", since=17)
-def layer_norm(call: Call, x: Array, scale: Array, bias: Array | None = None) -> tuple[Array, ...]:
+def layer_norm(call: Call, x: Array, scale: Array, bias: Array | None = None) -> Array | tuple[Array, ...]:
     """Y, Mean and InvStdDev over the axes from ``axis`` on; the statistics in ``stash_type``."""
     axis = _axis(call, x)
     stash = _stash_dtype(call, x)
@@ -134,6 +140,8 @@ def layer_norm(call: Call, x: Array, scale: Array, bias: Array | None = None) ->
     y, mean, inverse = standardized(flat, call.attr("epsilon", 1e-5))
     kept = (*x.shape[:axis], *(1,) * (x.ndim - axis))
     y = _scaled(y.reshape(x.shape), x, scale, bias)
+    if call.output_count == 1:
+        return y
     return y, mean.reshape(kept), inverse.reshape(kept)
 
 
@@ -154,9 +162,11 @@ def _stash_dtype(call: Call, x: Array) -> np.dtype[np.floating]:
 
 
 def _scaled(y: Array, x: Array, scale: Array, bias: Array | None) -> Array:
-    y *= widen(scale)
-    if bias is not None:
-        y += widen(bias)
+    factor, offset = widen(scale), None if bias is None else widen(bias)
+    with row_loops(scale.size if scale.dtype == y.dtype else 0):
+        y *= factor
+        if offset is not None:
+            y += offset
     return y.astype(x.dtype, copy=False)
 
 
@@ -171,7 +181,9 @@ def root_mean_square(call: Call, x: Array, axis: int) -> tuple[Array, Array]:
     flat = x.astype(_stash_dtype(call, x), copy=False).reshape(*x.shape[:axis], -1)
     mean = np.einsum("...i,...i->...", flat, flat)[..., None] / max(1, flat.shape[-1])
     inverse = np.reciprocal(np.sqrt(mean + flat.dtype.type(call.attr("epsilon", 1e-5))))
-    return (flat * inverse).reshape(x.shape), inverse.reshape(*x.shape[:axis], *(1,) * (x.ndim - axis))
+    with row_loops(flat.shape[-1]):
+        y = flat * inverse
+    return y.reshape(x.shape), inverse.reshape(*x.shape[:axis], *(1,) * (x.ndim - axis))
 
 
 @kernel("LpNormalization", since=1)
@@ -183,7 +195,7 @@ def lp_normalization(call: Call, x: Array) -> Array:
     if p not in (1, 2):
         raise ValueError(f"p is {p} but has to be 1 or 2")
     norm = np.abs(x).sum(axis, keepdims=True) if p == 1 else np.sqrt(np.square(x).sum(axis, keepdims=True))
-    return np.divide(x, norm, out=np.zeros_like(x), where=norm != 0)
+    return np.asarray(np.divide(x, norm, out=np.zeros_like(x), where=norm != 0))
 
 
 @kernel("MeanVarianceNormalization", since=1)
@@ -197,9 +209,9 @@ def mean_variance_norm(call: Call, x: Array) -> Array:
     axes = tuple(call.attr("axes", default))
     y = x - x.mean(axes, keepdims=True)
     if call.since < 9 and not call.attr("normalize_variance", 1):
-        return y
+        return np.asarray(y)
     y /= np.sqrt(np.square(y).mean(axes, keepdims=True)) + x.dtype.type(1e-9)
-    return y
+    return np.asarray(y)
 
 
 @kernel("LRN", since=1)
@@ -219,5 +231,5 @@ def lrn(call: Call, x: Array) -> Array:
     sums += x.dtype.type(bias)
     if beta == 0.75:  # far faster than the general power: t^0.75 = sqrt(t) * sqrt(sqrt(t))
         root = np.sqrt(sums)
-        return x / (root * np.sqrt(root))
-    return x / np.power(sums, x.dtype.type(beta))
+        return np.asarray(x / (root * np.sqrt(root)))
+    return np.asarray(x / np.power(sums, x.dtype.type(beta)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,10 +22,11 @@ def _dtype_kept(reduce: Any) -> Reduction:
 
 
 def _mean(x: Array, axes: Axes, keep: bool) -> Any:
+    count = math.prod(x.shape[a] for a in axes)
     if x.dtype.kind not in "iu":
-        return np.mean(x, axis=axes, keepdims=keep)
+        # Not np.mean, which warns where the set is empty.
+        return np.divide(np.sum(x, axis=axes, keepdims=keep), np.asarray(count, x.dtype))
     total = np.sum(x, axis=axes, keepdims=keep, dtype=np.int64)
-    count = int(np.prod([x.shape[a] for a in axes]))
     return np.trunc(np.divide(total, count)).astype(x.dtype)
 
 

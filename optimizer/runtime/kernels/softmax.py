@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from optimizer.runtime.call import Call
+from optimizer.runtime.kernels.rows import row_loops
 from optimizer.runtime.precision import Array, computed_wide
 from optimizer.runtime.registry import kernel
 
@@ -18,11 +19,12 @@ def softmax_rows(x: Array, out: Array | None = None) -> Array:
         return y
     rows, results = x.reshape(-1, x.shape[-1]), y.reshape(-1, x.shape[-1])
     step = max(1, BLOCK_ELEMENTS // x.shape[-1])
-    for first in range(0, len(rows), step):
-        part, target = rows[first : first + step], results[first : first + step]
-        np.subtract(part, part.max(1, keepdims=True), out=target)
-        np.exp(target, out=target)
-        target *= np.reciprocal(target.sum(1, keepdims=True))
+    with row_loops(x.shape[-1]):
+        for first in range(0, len(rows), step):
+            part, target = rows[first : first + step], results[first : first + step]
+            np.subtract(part, part.max(1, keepdims=True), out=target)
+            np.exp(target, out=target)
+            target *= np.reciprocal(target.sum(1, keepdims=True))
     return y
 
 
@@ -31,7 +33,7 @@ def _log_softmax_rows(x: Array) -> Array:
         return x.copy()
     y = x - x.max(-1, keepdims=True)
     y -= np.log(np.exp(y).sum(-1, keepdims=True))
-    return y
+    return np.asarray(y)
 
 
 def _hardmax_rows(x: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -114,7 +115,9 @@ def pad_to(x: Array, begin: Sequence[int], total: Sequence[int], fill: float | i
         first, last = max(b, 0), min(b + d, t)
         target.append(slice(first, max(first, last)))
         source.append(slice(first - b, max(first, last) - b))
-    padded[(..., *target)] = x[(..., *source)]
+    inside: tuple[Any, ...] = (..., *target)
+    outside: tuple[Any, ...] = (..., *source)
+    padded[inside] = x[outside]
     return padded
 
 

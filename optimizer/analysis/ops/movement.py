@@ -1,0 +1,318 @@
+"""Operators that cut, join and pick elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from optimizer.analysis.computed import maximum, minimum
+from optimizer.analysis.context import Inconsistent, InferContext, fresh_shape, normal_axis
+from optimizer.analysis.dims import Dim
+from optimizer.analysis.elements import INTEGERS, MAX_ELEMENTS, Elements, joined
+from optimizer.analysis.fact import UNKNOWN, Fact, Shape
+from optimizer.analysis.registry import infer
+from optimizer.ir import DType
+
+__all__ = ["slice_length"]
+
+END = 2**31 - 1
+"""From here on, a bound of a slice is past the end of any axis."""
+
+
+@infer("Concat")
+def concat(context: InferContext) -> Fact:
+    facts = [fact or UNKNOWN for fact in context.inputs]
+    dtype = next((f.dtype for f in facts if f.dtype is not None), None)
+    rank = next((len(f.shape) for f in facts if f.shape is not None), None)
+    if rank is None:
+        return Fact(dtype)
+    axis = normal_axis(context.attr("axis", 1), rank)
+    shapes = [f.shape if f.shape is not None else fresh_shape(rank, "concat") for f in facts]
+    if any(len(shape) != rank for shape in shapes):
+        raise Inconsistent("the ranks of the inputs differ")
+    total = Dim.of(0)
+    for shape in shapes:
+        total = total + shape[axis]
+    made = tuple(total if a == axis else _agreed([s[a] for s in shapes]) for a in range(rank))
+    value = None
+    if any(f.value is not None for f in facts):
+        value = joined([_contents(f) for f in facts], lambda arrays: np.concatenate(arrays, axis))
+    return Fact(dtype, made, value)
+
+
+def _agreed(dims: list[Dim]) -> Dim:
+    """One of dims that must all be equal: the one most is known of."""
+    numbers = {dim.value for dim in dims if dim.value is not None}
+    if len(numbers) > 1:
+        raise Inconsistent(f"dimensions {sorted(numbers)} should be equal")
+    return next((d for d in dims if d.value is not None), next((d for d in dims if d.is_known), dims[0]))
+
+
+def _contents(fact: Fact) -> Elements | None:
+    """The contents, or as many unknown elements where only their number is known."""
+    sizes = fact.static_shape
+    if fact.value is not None or sizes is None or fact.dtype not in (*INTEGERS, DType.BOOL):
+        return fact.value
+    count = int(np.prod(sizes))
+    return Elements.of([None] * count, sizes) if count <= MAX_ELEMENTS else None
+
+
+@infer("Split", "SplitToSequence_")
+def split(context: InferContext) -> list[Fact]:
+    fact = context.inputs[0] or UNKNOWN
+    count = len(context.node.outputs)
+    if fact.shape is None:
+        return [Fact(fact.dtype)] * count
+    axis = context.axis(0, len(fact.shape))
+    sizes = _split_sizes(context, fact.shape[axis], count)
+    facts, offset = [], Dim.of(0)
+    for size in sizes:
+        shape = (*fact.shape[:axis], size, *fact.shape[axis + 1 :])
+        facts.append(Fact(fact.dtype, shape, _part(fact.value, axis, offset.value, size.value)))
+        offset = offset + size
+    return facts
+
+
+def _split_sizes(context: InferContext, whole: Dim, count: int) -> list[Dim]:
+    given = context.attr("split")
+    sizes = [Dim.of(s) for s in given] if given is not None else context.dims(1)
+    if sizes is not None:
+        if len(sizes) != count:
+            raise Inconsistent(f"{len(sizes)} parts for {count} outputs")
+        return [Dim.fresh("split") if s is None else s for s in sizes]
+    if context.has(1):
+        return list(fresh_shape(count, "split"))
+    if context.opset < 18 or whole.quotient(count) is not None:
+        return [whole // count] * count
+    chunk = whole.ceil_div(count)
+    return [chunk] * (count - 1) + [whole - chunk * (count - 1)]
+
+
+def _part(value: Elements | None, axis: int, start: int | None, size: int | None) -> Elements | None:
+    if value is None or start is None or size is None:
+        return None
+    return value.moved(lambda a: a[(slice(None),) * axis + (slice(start, start + size),)])
+
+
+@infer("Slice")
+def slice_by_attributes(context: InferContext) -> Fact:
+    """Before opset 10."""
+    starts, ends = context.attr("starts", ()), context.attr("ends", ())
+    axes = list(context.attr("axes", range(len(starts))))
+    cuts = [(Dim.of(start), Dim.of(end), 1) for start, end in zip(starts, ends, strict=True)]
+    return _slice(context, axes, cuts)
+
+
+@infer("Slice", since=10)
+def slice_by_inputs(context: InferContext) -> Fact:
+    """Starts, ends, axes and steps as inputs."""
+    fact = context.inputs[0] or UNKNOWN
+    starts, ends = context.dims(1), context.dims(2)
+    known = starts if starts is not None else ends
+    axes = context.ints(3) if context.has(3) else None if known is None else list(range(len(known)))
+    if fact.shape is None or axes is None:
+        return Fact(fact.dtype, None if fact.shape is None else fresh_shape(len(fact.shape), "slice"))
+    nothing: list[Dim | None] = [None] * len(axes)
+    steps = context.dims(4) if context.has(4) else [Dim.of(1)] * len(axes)
+    numbers = [None if step is None else step.value for step in steps or nothing]
+    return _slice(context, axes, list(zip(starts or nothing, ends or nothing, numbers, strict=True)))
+
+
+Cut: TypeAlias = tuple[Dim | None, Dim | None, int | None]
+"""Start, end and step."""
+
+
+def _slice(context: InferContext, axes: list[int], cuts: Sequence[Cut]) -> Fact:
+    fact = context.inputs[0] or UNKNOWN
+    if fact.shape is None:
+        return Fact(fact.dtype)
+    shape = list(fact.shape)
+    where: list[slice] = [slice(None)] * len(shape)
+    static = True
+    for axis, (start, end, step) in zip(axes, cuts, strict=True):
+        axis = normal_axis(axis, len(shape))
+        shape[axis] = slice_length(shape[axis], start, end, step, context.facts.is_size)
+        if start is None or end is None or None in (start.value, end.value, step):
+            static = False
+        else:
+            where[axis] = slice(start.value, end.value, step)
+    value = fact.value.moved(lambda a: a[tuple(where)]) if fact.value is not None and static else None
+    return Fact(fact.dtype, tuple(shape), value)
+
+
+def slice_length(
+    dim: Dim,
+    start: Dim | None,
+    end: Dim | None,
+    step: int | None,
+    is_size: Callable[[Dim], bool] = lambda dim: dim.bounds[0] >= 0,
+) -> Dim:
+    """Number of elements of ``dim`` that a slice takes, with ONNX's clamping (that of Python)."""
+    if start is None or end is None or not step:
+        return Dim.fresh("slice")
+    if dim.value is not None and start.value is not None and end.value is not None:
+        return Dim.of(len(range(*slice(start.value, end.value, step).indices(dim.value))))
+    if step < 0:
+        whole = start.value is not None and (start.value == -1 or start.value >= END)
+        if whole and end.value is not None and end.value <= -END:
+            return dim.ceil_div(-step)
+        return Dim.fresh("slice")
+    to_end = end.value is not None and end.value >= END
+    if start.bounds[1] < 0 and (to_end or end == dim):
+        return minimum(-start, dim).ceil_div(step)
+    first = start if is_size(start) else maximum(dim + start, 0) if start.bounds[1] < 0 else None
+    last = dim if to_end else minimum(end, dim) if is_size(end) else dim + end if end.bounds[1] < 0 else None
+    if first is None or last is None:
+        return Dim.fresh("slice")
+    return maximum(last - first, 0).ceil_div(step)
+
+
+@infer("Gather")
+def gather(context: InferContext) -> Fact:
+    fact, indices = context.inputs[0] or UNKNOWN, context.inputs[1] or UNKNOWN
+    if fact.shape is None or indices.shape is None:
+        return Fact(fact.dtype)
+    axis = context.axis(0, len(fact.shape))
+    shape = (*fact.shape[:axis], *indices.shape, *fact.shape[axis + 1 :])
+    value = None
+    if fact.value is not None and indices.value is not None:
+        numbers = indices.value.ints()
+        size = fact.shape[axis].value
+        if numbers is not None and size is not None:
+            if any(not -size <= n < size for n in numbers):
+                raise Inconsistent(f"index {numbers} of an axis of {size}")
+            where = np.array(numbers, dtype=np.int64).reshape(indices.value.shape)
+            value = fact.value.moved(lambda a: np.take(a, where, axis))
+    return Fact(fact.dtype, shape, value)
+
+
+@infer("GatherElements")
+def gather_elements(context: InferContext) -> Fact:
+    return Fact(context.dtype(0), context.shape(1))
+
+
+@infer("GatherND")
+def gather_nd(context: InferContext) -> Fact:
+    shape, indices, dtype = context.shape(0), context.shape(1), context.dtype(0)
+    if shape is None or indices is None or not indices or indices[-1].value is None:
+        return Fact(dtype)
+    return Fact(dtype, indices[:-1] + shape[context.attr("batch_dims", 0) + indices[-1].value :])
+
+
+@infer("ScatterElements", "ScatterND", "Scatter", "TensorScatter")
+def scatter(context: InferContext) -> Fact:
+    fact, value = context.inputs[0] or UNKNOWN, None
+    indices, updates = context.value(1), context.value(2)
+    numbers = None if indices is None else indices.ints()
+    plain = context.attr("reduction", "none") == "none" and context.node.op_type != "TensorScatter"
+    if (
+        plain
+        and fact.value is not None
+        and updates is not None
+        and indices is not None
+        and numbers is not None
+    ):
+        where = np.array(numbers, dtype=np.int64).reshape(indices.shape)
+        target = fact.value.array.copy()
+        if context.node.op_type == "ScatterND":
+            for position in np.ndindex(where.shape[:-1]):
+                target[tuple(where[position])] = updates.array[position]
+        else:
+            axis = context.axis(0, target.ndim)
+            for position in np.ndindex(where.shape):
+                target[(*position[:axis], where[position], *position[axis + 1 :])] = updates.array[position]
+        value = Elements(target)
+    return Fact(fact.dtype, fact.shape, value)
+
+
+@infer("Tile", since=6)
+def tile(context: InferContext) -> Fact:
+    fact, repeats = context.inputs[0] or UNKNOWN, context.dims(1)
+    if fact.shape is None:
+        return Fact(fact.dtype, None if repeats is None else fresh_shape(len(repeats), "tile"))
+    if repeats is None or len(repeats) != len(fact.shape):
+        return Fact(fact.dtype, fresh_shape(len(fact.shape), "tile"))
+    shape = tuple(Dim.fresh("tile") if r is None else d * r for d, r in zip(fact.shape, repeats, strict=True))
+    value, numbers = None, context.ints(1)
+    if fact.value is not None and numbers is not None:
+        small = int(np.prod(numbers)) * fact.value.array.size <= MAX_ELEMENTS
+        value = fact.value.moved(lambda a: np.tile(a, numbers)) if small else None
+    return Fact(fact.dtype, shape, value)
+
+
+@infer("Tile")
+def tile_one_axis(context: InferContext) -> Fact:
+    rank = context.rank(0)
+    return Fact(context.dtype(0), None if rank is None else fresh_shape(rank, "tile"))
+
+
+@infer("Pad")
+def pad(context: InferContext) -> Fact:
+    fact = context.inputs[0] or UNKNOWN
+    if fact.shape is None:
+        return Fact(fact.dtype)
+    rank = len(fact.shape)
+    given = context.attr("pads") or context.attr("paddings")
+    pads = [Dim.of(p) for p in given] if given is not None else context.dims(1)
+    axes = context.ints(3) if context.has(3) else list(range(rank))
+    if pads is None or axes is None:
+        return Fact(fact.dtype, fresh_shape(rank, "pad"))
+    if len(pads) != 2 * len(axes):
+        raise Inconsistent(f"{len(pads)} pads for {len(axes)} axes")
+    shape = list(fact.shape)
+    for axis, before, after in zip(axes, pads, pads[len(axes) :], strict=False):
+        axis = normal_axis(axis, rank)
+        shape[axis] = Dim.fresh("pad") if before is None or after is None else shape[axis] + before + after
+    return Fact(fact.dtype, tuple(shape), _padded(context, fact, pads, axes))
+
+
+def _padded(
+    context: InferContext, fact: Fact, pads: list[Dim | None] | list[Dim], axes: list[int]
+) -> Elements | None:
+    numbers = [p.value for p in pads if p is not None and p.value is not None and p.value >= 0]
+    if fact.value is None or len(numbers) != len(pads) or context.attr("mode", "constant") != "constant":
+        return None
+    given = context.value(2)
+    filler = given.items[0] if given is not None else None
+    if not context.has(2) and fact.dtype in INTEGERS:
+        filler = Dim.of(0)
+    widths = [(0, 0)] * fact.value.array.ndim
+    for axis, before, after in zip(axes, numbers, numbers[len(axes) :], strict=False):
+        widths[axis] = (before, after)
+    sizes = [n + sum(w) for n, w in zip(fact.value.shape, widths, strict=True)]
+    if np.prod(sizes) > MAX_ELEMENTS:
+        return None
+    target = np.full(sizes, None, dtype=object)
+    target[...] = filler
+    target[tuple(slice(b, b + n) for n, (b, _) in zip(fact.value.shape, widths, strict=True))] = (
+        fact.value.array
+    )
+    return Elements(target)
+
+
+@infer("Compress")
+def compress(context: InferContext) -> Fact:
+    fact, axis = context.inputs[0] or UNKNOWN, context.attr("axis")
+    condition = context.value(1)
+    picks = None if condition is None else condition.items
+    count = Dim.fresh("compress")
+    if picks is not None and all(isinstance(p, bool) for p in picks):
+        count = Dim.of(sum(map(bool, picks)))
+    if axis is None:
+        return Fact(fact.dtype, (count,))
+    if fact.shape is None:
+        return Fact(fact.dtype)
+    axis = normal_axis(axis, len(fact.shape))
+    return Fact(fact.dtype, (*fact.shape[:axis], count, *fact.shape[axis + 1 :]))
+
+
+@infer("ReverseSequence")
+def reverse_sequence(context: InferContext) -> Fact:
+    return (context.inputs[0] or UNKNOWN).without_value()
+
+
+def taken(shape: Shape, axis: int, size: Dim) -> Shape:
+    """``shape`` with ``size`` along ``axis``."""
+    return (*shape[:axis], size, *shape[axis + 1 :])

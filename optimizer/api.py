@@ -1,0 +1,169 @@
+"""The public functions: optimize, check, load, save, Session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from optimizer.io import load, save, to_proto
+from optimizer.ir import Model
+from optimizer.options import Options, Source
+from optimizer.report import Report
+from optimizer.rewrite import Declared, GraphPass, Instrument, Pass, Rule, RulePass, graph_optimizer
+from optimizer.runtime import Session
+from optimizer.workflow import comparable, run
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from optimizer.verify import Comparison
+
+__all__ = [
+    "GraphPass",
+    "Options",
+    "Result",
+    "Rule",
+    "Session",
+    "check",
+    "graph_optimizer",
+    "load",
+    "optimize",
+    "save",
+]
+
+
+class Result:
+    """An optimized model.
+
+    Attributes:
+        report: what was done and found.
+    """
+
+    def __init__(self, model: Model, report: Report, external_data: bool | None = None) -> None:
+        self._model = model
+        self._external_data = external_data
+        self.report = report
+
+    @property
+    def model(self) -> ModelProto:
+        """The model as a protobuf message, made anew at each call."""
+        return to_proto(self._model)
+
+    @property
+    def verified(self) -> str:
+        """``full``, ``numpy-only``, ``onnxruntime-only``, ``local`` or ``none``."""
+        return self.report.verified
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Writes the model, atomically; an earlier file survives any failure.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        save(self._model, path, external_data=self._external_data)
+        return Path(path)
+
+
+def optimize(
+    source: Source,
+    passes: Sequence[str] | None = None,
+    skip: Sequence[str] = (),
+    rules: Iterable[Declared | str | PathLike[str]] = (),
+    *,
+    output: str | PathLike[str] | None = None,
+    plugins: Sequence[str] = (),
+    fp: str = "default",
+    optimize_for: str = "balanced",
+    target: str = "",
+    size_limit: int | None = -1,
+    opset: int | None = None,
+    keep: Sequence[str] = (),
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    freeze_initializers: bool = False,
+    keep_functions: Sequence[str] = (),
+    annotate: bool = False,
+    external_data: bool | None = None,
+    verify: str = "full",
+    seeds: int = 2,
+    max_abs_error: float | None = None,
+    rollback: bool = True,
+    require_verified: bool = False,
+    instruments: Sequence[Instrument] = (),
+    progress: Callable[[str], None] | None = None,
+) -> Result:
+    """Optimizes a model and checks that its outputs are the same.
+
+    Args:
+        source: path, serialized model, or ``ModelProto``. It is never changed.
+        output: where to write the result, once verified. The other arguments: see ``Options``.
+
+    Raises:
+        InvalidModel: the model cannot mean anything.
+        UsageError: an option makes no sense for it.
+        StorageError: a file cannot be read or written.
+        VerificationFailed: a comparison failed and could not be, or was not to be, rolled back.
+    """
+    from passes import pipelines
+
+    options = Options(
+        passes,
+        skip,
+        tuple(rules),
+        plugins,
+        fp,
+        optimize_for,
+        target,
+        size_limit,
+        opset,
+        keep,
+        dict(input_shapes or {}),
+        dict(dims or {}),
+        freeze_initializers,
+        keep_functions,
+        annotate,
+        external_data,
+        verify,
+        seeds,
+        max_abs_error,
+        rollback,
+        require_verified,
+        instruments,
+        progress,
+    )
+    model, report = run(source, options, None if output is None else Path(output), pipelines)
+    return Result(model, report, external_data)
+
+
+def check(
+    a: Source,
+    b: Source,
+    *,
+    max_abs_error: float | None = None,
+    seeds: int = 2,
+) -> Comparison:
+    """Compares two models on seeded inputs at several sizes; falsy where they differ.
+
+    Args:
+        a: the reference.
+        b: the model under test.
+        max_abs_error: ceiling on the absolute error of any output, besides the tolerance that
+            follows from the models' own rounding noise.
+    """
+    from optimizer.verify import check_models
+
+    return check_models(comparable(a), comparable(b), max_abs_error=max_abs_error, seeds=seeds)
+
+
+def pass_names() -> list[tuple[str, str]]:
+    """Every pass by name, in the order of the default pipeline, with the number of its rules or its kind."""
+    from passes.pipelines import PASSES
+
+    return [(name, _kind_of(steps)) for name, steps in PASSES.items()]
+
+
+def _kind_of(steps: Sequence[Pass]) -> str:
+    rules = sum(len(step.rules) for step in steps if isinstance(step, RulePass))
+    return f"{rules} rules" if rules else "whole graph"

@@ -1,0 +1,178 @@
+"""``oinfer-opt IN OUT``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from optimizer.cli import parsing
+from optimizer.cli.errors import reported
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from optimizer.report import Report
+    from optimizer.rewrite import Instrument, TimePasses
+
+_OPTIONS = (
+    click.option("--passes", metavar="A,B,...", help="Run just these passes, once each, in this order."),
+    click.option("--skip", metavar="A,B,...", default="", help="Leave out these passes or rules."),
+    click.option("--list-passes", is_flag=True, help="List the passes and exit."),
+    click.option("--keep", multiple=True, metavar="PATTERN", help="Leave these nodes or outputs alone."),
+    click.option("--input-shape", multiple=True, metavar="NAME:N,N,...", help="Fix the shape of an input."),
+    click.option("--dim", multiple=True, metavar="NAME=N", help="Fix a named dim."),
+    click.option("--fp", type=click.Choice(["strict", "default", "fast"]), default="default",
+                 help="Rewrites that keep every bit; that round differently; that approximate."),
+    click.option("--optimize-for", type=click.Choice(["balanced", "latency", "nodes"]), default="balanced",
+                 help="What decides where fewer nodes and lower latency conflict."),
+    click.option("--size-limit", metavar="SIZE|none", help="Bytes the file may grow [1 MiB + 10 %]."),
+    click.option("--target", type=click.Choice(["onnxruntime"]), help="Admit this runtime's own operators."),
+    click.option("--opset", type=click.IntRange(min=1), help="Convert to this opset first."),
+    click.option("--freeze-initializers", is_flag=True, help="Treat overridable initializers as constants."),
+    click.option("--keep-functions", is_flag=False, flag_value="*", metavar="[=DOMAIN]", multiple=True,
+                 help="Do not inline functions (of this domain)."),
+    click.option("--annotate", is_flag=True, help="Write into each new node which rule made it."),
+    click.option("--rules", multiple=True, metavar="FILE.py", help="Run the rules of this file as well."),
+    click.option("--plugin", multiple=True, metavar="NAME", help="Run the rules of this installed plugin."),
+    click.option("--verify", type=click.Choice(["full", "local", "whole", "each", "off"]), default="full",
+                 help="Each rewrite and the file; one of both; the file at each rewrite; nothing."),
+    click.option("--no-verify", is_flag=True, help="The same as --verify off."),
+    click.option("--check", type=click.IntRange(min=1), default=2, metavar="N", help="Inputs per size [2]."),
+    click.option("--max-abs-error", type=float, metavar="E", help="Fail above this absolute error."),
+    click.option("--require-verified", is_flag=True, help="Fail unless both engines could verify it."),
+    click.option("--no-rollback", is_flag=True, help="Fail on a wrong rewrite instead of undoing it."),
+    click.option("--report", metavar="FILE.json", help="Write the report as JSON."),
+    click.option("--external-data", is_flag=True, help="Constants into a file beside OUT."),
+    click.option("--print-after", metavar="PASS|all", help="Print what a pass changed, as a diff."),
+    click.option("--time-passes", is_flag=True, help="Print the seconds each pass took."),
+    click.option("--rule-stats", is_flag=True, help="Print tries, hits and time of each rule."),
+    click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
+    click.option("-v", "--verbose", is_flag=True, help="Print unchanged operators too."),
+    click.option("--debug", is_flag=True, help="Print the traceback of an error."),
+)  # fmt: skip
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("source", metavar="IN", required=False)
+@click.argument("output", metavar="OUT", required=False)
+@click.version_option(package_name="oinfer-opt")
+def main(source: str | None, output: str | None, list_passes: bool, debug: bool, **options: Any) -> None:
+    """Optimizes the ONNX model IN, checks that its outputs stay the same, and writes OUT.
+
+    Exit codes: 0 written; 1 a comparison failed; 2 usage; 3 invalid or unsupported model; 4 input or
+    output error.
+    """
+    with reported(debug):
+        if list_passes:
+            _list_passes()
+            return
+        if source is None or output is None:
+            raise click.UsageError("give the model to read and the file to write: oinfer-opt IN OUT")
+        _optimize(Path(source), Path(output), options)
+
+
+for _option in reversed(_OPTIONS):
+    main = _option(main)
+
+
+def _optimize(source: Path, output: Path, options: dict[str, Any]) -> None:
+    from optimizer.api import optimize
+
+    quiet = options["quiet"]
+    console = _console()
+    instruments, timing = _instruments(options, console)
+    with _progress(console, quiet or not sys.stderr.isatty()) as progress:
+        result = optimize(
+            source, output=output, instruments=instruments, progress=progress, **_keywords(options)
+        )
+    if timing is not None:
+        result.report.passes = dict(timing.seconds)
+    if options["report"]:
+        Path(options["report"]).write_text(result.report.to_json(), encoding="utf-8")
+    if not quiet:
+        _print(result.report, console, options)
+
+
+def _keywords(options: dict[str, Any]) -> dict[str, Any]:
+    """The options as keyword arguments of ``optimizer.optimize``."""
+    limit = options["size_limit"]
+    return {
+        "passes": parsing.names(options["passes"]),
+        "skip": parsing.names(options["skip"]),
+        "rules": options["rules"],
+        "plugins": options["plugin"],
+        "fp": options["fp"],
+        "optimize_for": options["optimize_for"],
+        "target": options["target"] or "",
+        "size_limit": -1 if limit is None else parsing.byte_count(limit),
+        "opset": options["opset"],
+        "keep": options["keep"],
+        "input_shapes": parsing.input_shapes(options["input_shape"]),
+        "dims": parsing.dims(options["dim"]),
+        "freeze_initializers": options["freeze_initializers"],
+        "keep_functions": options["keep_functions"],
+        "annotate": options["annotate"],
+        "external_data": options["external_data"] or None,
+        "verify": "off" if options["no_verify"] else options["verify"],
+        "seeds": options["check"],
+        "max_abs_error": options["max_abs_error"],
+        "rollback": not options["no_rollback"],
+        "require_verified": options["require_verified"],
+    }
+
+
+def _instruments(options: dict[str, Any], console: Console) -> tuple[list[Instrument], TimePasses | None]:
+    from optimizer.rewrite import PrintAfter, TimePasses
+
+    instruments: list[Instrument] = []
+    if options["print_after"]:
+        instruments.append(PrintAfter(options["print_after"], lambda text: console.print(text, markup=False)))
+    timing = TimePasses() if options["time_passes"] or options["report"] else None
+    if timing is not None:
+        instruments.append(timing)
+    return instruments, timing
+
+
+def _print(report: Report, console: Console, options: dict[str, Any]) -> None:
+    from optimizer.report import table
+
+    table.print_report(report, console, verbose=options["verbose"])
+    if options["time_passes"]:
+        console.print(table.pass_table(report))
+    if options["rule_stats"]:
+        console.print(table.rule_table(report))
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True)
+
+
+class _progress:
+    """A spinner on the terminal that says which phase is running; silent elsewhere."""
+
+    def __init__(self, console: Console, silent: bool) -> None:
+        from rich.console import Console
+
+        self._status = None if silent else Console(stderr=True).status("load")
+
+    def __enter__(self) -> Any:
+        if self._status is None:
+            return None
+        self._status.start()
+        return self._status.update
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+
+def _list_passes() -> None:
+    from optimizer.api import pass_names
+
+    for name, description in pass_names():
+        click.echo(f"{name:<12} {description}")

@@ -1,0 +1,78 @@
+"""Texts of options turned into values, with an error that says what is expected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import click
+
+_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def input_shapes(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """``x:1,3,224,224`` -> {"x": (1, 3, 224, 224)}; ``s:`` is a scalar.
+
+    Raises:
+        click.BadParameter: not of that form.
+    """
+    found = {}
+    for text in texts:
+        name, colon, sizes = text.rpartition(":")
+        try:
+            shape = tuple(int(size) for size in sizes.split(",") if size.strip())
+        except ValueError:
+            shape = (-1,)
+        if not colon or not name or min(shape, default=0) < 0:
+            raise click.BadParameter(f"'{text}' is not NAME:SIZE,SIZE,... as in x:1,3,224,224")
+        found[name] = shape
+    return found
+
+
+def dims(texts: Iterable[str]) -> dict[str, int]:
+    """``batch=8`` -> {"batch": 8}.
+
+    Raises:
+        click.BadParameter: not of that form.
+    """
+    found = {}
+    for text in texts:
+        name, _, size = text.rpartition("=")
+        if not name or not size.isdecimal():
+            raise click.BadParameter(f"'{text}' is not NAME=SIZE as in batch=8")
+        found[name] = int(size)
+    return found
+
+
+def byte_count(text: str) -> int | None:
+    """``none`` -> None, ``4MiB`` or ``4M`` -> 4194304, ``1000`` -> 1000.
+
+    Raises:
+        click.BadParameter: not of that form.
+    """
+    if text.lower() == "none":
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgb]?)(?:i?b)?", text.lower())
+    if found is None:
+        raise click.BadParameter(f"'{text}' is neither 'none' nor a size as in 4MiB")
+    return int(float(found[1]) * _UNITS[found[2]])
+
+
+def names(text: str | None) -> list[str] | None:
+    """``fold,fuse,dce`` -> ["fold", "fuse", "dce"]."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def assignments(texts: Iterable[str]) -> dict[str, str]:
+    """``x=x.npy`` -> {"x": "x.npy"}.
+
+    Raises:
+        click.BadParameter: not of that form.
+    """
+    found = {}
+    for text in texts:
+        name, equals, path = text.partition("=")
+        if not equals or not name or not path:
+            raise click.BadParameter(f"'{text}' is not NAME=FILE as in x=x.npy")
+        found[name] = path
+    return found

@@ -1,0 +1,71 @@
+"""What a run can be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import TYPE_CHECKING, TypeAlias
+
+from optimizer.rewrite import Declared, Instrument
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+Source: TypeAlias = "str | PathLike[str] | bytes | ModelProto"
+"""A model: its path, its bytes, or the message itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a run is asked for; ``optimize`` takes each field as a keyword.
+
+    Attributes:
+        passes: names of passes to run once each, in this order; ``None``: the default pipeline.
+        skip: names of passes or rules to leave out.
+        rules: further rules and passes, or paths of Python files that declare some.
+        plugins: entry points of the group ``oinfer_opt.passes`` whose rules are to run.
+        fp: ``strict`` (every bit stays), ``default`` (rounding may differ) or ``fast``.
+        optimize_for: ``balanced``, ``latency`` or ``nodes``.
+        target: ``onnxruntime`` admits com.microsoft operators; empty: standard ONNX only.
+        size_limit: bytes the file may grow; ``None`` for no limit, -1 for 1 MiB + 10 %.
+        opset: version of the default domain to convert to first; ``None``: none.
+        keep: fnmatch patterns of node or output names to leave alone.
+        input_shapes: input name -> shape it is fixed to.
+        dims: dim name -> size it is fixed to.
+        freeze_initializers: treat overridable initializers (IR >= 4) as constants.
+        keep_functions: domains whose functions stay functions; ``("*",)`` for all.
+        annotate: write the rule that made a node into its ``metadata_props``.
+        external_data: constants in a file beside the model; ``None``: above protobuf's 2 GB.
+        verify: ``full``, ``local``, ``whole``, ``each`` or ``off``.
+        seeds: random inputs per size in the whole check.
+        max_abs_error: further ceiling on the absolute error of any output.
+        rollback: undo a rewrite found wrong and go on; else fail.
+        require_verified: fail unless everything could be verified in both engines.
+        instruments: told before and after each pass.
+        progress: called with a word for each phase.
+    """
+
+    passes: Sequence[str] | None = None
+    skip: Sequence[str] = ()
+    rules: Sequence[Declared | str | PathLike[str]] = ()
+    plugins: Sequence[str] = ()
+    fp: str = "default"
+    optimize_for: str = "balanced"
+    target: str = ""
+    size_limit: int | None = -1
+    opset: int | None = None
+    keep: Sequence[str] = ()
+    input_shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    dims: Mapping[str, int] = field(default_factory=dict)
+    freeze_initializers: bool = False
+    keep_functions: Sequence[str] = ()
+    annotate: bool = False
+    external_data: bool | None = None
+    verify: str = "full"
+    seeds: int = 2
+    max_abs_error: float | None = None
+    rollback: bool = True
+    require_verified: bool = False
+    instruments: Sequence[Instrument] = ()
+    progress: Callable[[str], None] | None = None

@@ -1,0 +1,229 @@
+"""Fresh values for the boundary of a region: sizes for its symbols, contents that agree with the facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from optimizer.analysis import Atom, Dim, Elements, Fact, Ratio
+from optimizer.ir import DType, Graph, Value
+from optimizer.runtime.call import true_dtype
+from optimizer.verify.purpose import find_purpose
+from optimizer.verify.region import Region
+from optimizer.verify.values import make_values
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Assignment: TypeAlias = Mapping[Atom, Dim]
+
+_PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
+_EVEN = (12, 6, 8, 32, 64, 224, 4, 2)
+SPECIAL = (-0.0, 0.0, float("nan"), float("inf"), float("-inf"))
+
+
+class Unsupported(Exception):
+    """Nothing can be fed: the text says what stands in the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How floats are drawn.
+
+    Attributes:
+        scale: standard deviation.
+        truth: float64 instead of the value's own element type.
+        special: every eighth element is a zero of either sign, NaN or an infinity, and integers take
+            their whole range where nothing limits them.
+        positive: absolute values.
+    """
+
+    scale: float = 1.0
+    truth: bool = True
+    special: bool = False
+    positive: bool = False
+
+
+class Boundary:
+    """What is known about the boundary values of a region.
+
+    Args:
+        facts: one per boundary value.
+        non_negative: boundary values that the rewrite relied on not to be negative.
+        shrink: smaller sizes for (axis counted from the end, size) of static dims.
+    """
+
+    def __init__(
+        self,
+        region: Region,
+        facts: Mapping[Value, Fact],
+        non_negative: frozenset[Value] = frozenset(),
+        shrink: Mapping[tuple[int, int], int] | None = None,
+    ) -> None:
+        self._region = region
+        self._facts = facts
+        self._non_negative = non_negative
+        self._shrink = shrink or {}
+        for value in region.boundary:
+            fact = facts[value]
+            if fact.type is not None:
+                raise Unsupported("a boundary value is not a tensor")
+            if fact.dtype is None or fact.shape is None:
+                raise Unsupported("type or rank of a boundary value is not known")
+        self.atoms = self._find_atoms()
+
+    def assignments(self) -> Iterator[Assignment]:
+        """Sizes to try: distinct primes, then ones, one zero, then the same even number everywhere."""
+        if not self.atoms:
+            yield {}
+            return
+        kin = self._kin()
+        groups = list(dict.fromkeys(kin[atom] for atom in self.atoms))
+        yield self._assign(kin, {g: _PRIMES[i % len(_PRIMES)] for i, g in enumerate(groups)})
+        yield self._assign(kin, dict.fromkeys(groups, 1))
+        for size in _EVEN[:1]:
+            yield self._assign(kin, dict.fromkeys(groups, size))
+        yield self._assign(kin, {g: 0 if i == 0 else _PRIMES[i % len(_PRIMES)] for i, g in enumerate(groups)})
+        for size in _EVEN[1:]:
+            yield self._assign(kin, dict.fromkeys(groups, size))
+
+    def shapes(self, assignment: Assignment) -> dict[Value, tuple[int, ...]] | None:
+        """The concrete shapes; ``None`` where the sizes contradict a bound or divide by zero."""
+        found = {}
+        for value in self._region.boundary:
+            shape = self._facts[value].shape
+            assert shape is not None
+            sizes = [_number(dim, assignment) for dim in shape]
+            if any(size is None or size < 0 for size in sizes):
+                return None
+            rank = len(sizes)
+            found[value] = tuple(
+                self._shrink.get((axis - rank, size or 0), size or 0) for axis, size in enumerate(sizes)
+            )
+        return found
+
+    def first_shapes(self) -> dict[Value, tuple[int, ...]]:
+        """The shapes at the first sizes that are possible; empty where none are."""
+        return next((s for a in self.assignments() if (s := self.shapes(a)) is not None), {})
+
+    def feed(self, assignment: Assignment, rng: np.random.Generator, draw: Draw) -> dict[Value, Array] | None:
+        """Contents for all boundary values; ``None`` where the sizes are impossible."""
+        shapes = self.shapes(assignment)
+        if shapes is None:
+            return None
+        feeds = {}
+        for value in self._region.boundary:
+            fact = self._facts[value]
+            assert fact.dtype is not None
+            if fact.value is not None:
+                array = _known_contents(fact.value, fact.dtype, assignment, rng)
+            elif fact.dtype.is_float:
+                array = _floats(fact.dtype, shapes[value], rng, draw)
+                array = np.abs(array) if draw.positive or value in self._non_negative else array
+            else:
+                array = self._others(value, fact.dtype, shapes, rng, draw)
+            feeds[value] = array
+        return feeds
+
+    # ---------------------------------------------------------------- symbols
+
+    def _find_atoms(self) -> tuple[Atom, ...]:
+        found: set[Atom] = set()
+        for fact in self._facts.values():
+            for dim in _dims_of(fact):
+                found |= dim.leaves
+        return tuple(sorted(found, key=lambda atom: atom.serial))
+
+    def _kin(self) -> dict[Atom, Atom]:
+        """Each atom to the first of those it must equal for a broadcast to work."""
+        leader = {atom: atom for atom in self.atoms}
+        for fact in self._facts.values():
+            for dim in _dims_of(fact):
+                for group in _broadcast_together(dim):
+                    first = leader[group[0]]
+                    for atom in group[1:]:
+                        old = leader[atom]
+                        leader.update((a, first) for a, lead in leader.items() if lead is old)
+        return leader
+
+    def _assign(self, kin: Mapping[Atom, Atom], sizes: Mapping[Atom, int]) -> Assignment:
+        return {atom: Dim.of(int(min(max(sizes[kin[atom]], atom.lo), atom.hi, 4096))) for atom in self.atoms}
+
+    # ---------------------------------------------------------------- contents
+
+    def _others(
+        self,
+        value: Value,
+        dtype: DType,
+        shapes: Mapping[Value, tuple[int, ...]],
+        rng: np.random.Generator,
+        draw: Draw,
+    ) -> Array:
+        side = self._region.before if value in self._region.before.local else self._region.after
+        back = {side.local[v]: shape for v, shape in shapes.items()}
+        back.update((side.local[v], tensor.shape) for v, tensor in side.constants.items())
+
+        def size_of(graph: Graph, wanted: Value) -> Sequence[int | None] | None:
+            return back.get(wanted) if graph is side.graph else None
+
+        purpose = find_purpose(side.graph, side.local[value], size_of)
+        if draw.special and purpose.kind == "value" and dtype.is_integer and dtype.bits >= 8:
+            bounds = np.iinfo(dtype.numpy)
+            return rng.integers(bounds.min, bounds.max, shapes[value], dtype.numpy, endpoint=True)
+        return make_values(purpose, dtype, shapes[value], rng, seed=1)
+
+
+def _floats(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator, draw: Draw) -> Array:
+    drawn = np.asarray(rng.standard_normal(shape)) * draw.scale
+    held = true_dtype(dtype.numpy) if draw.truth else dtype.numpy
+    if draw.special and drawn.size:
+        flat = drawn.reshape(-1)
+        places = rng.permutation(flat.size)[: max(1, flat.size // 8)]
+        flat[places] = np.resize(SPECIAL, places.size)
+    with np.errstate(all="ignore"):
+        return drawn.astype(held)
+
+
+def _dims_of(fact: Fact) -> list[Dim]:
+    dims = list(fact.shape or ())
+    for item in fact.value.items if fact.value is not None else ():
+        if isinstance(item, Dim):
+            dims.append(item)
+        elif isinstance(item, Ratio):
+            dims.append(item.numerator)
+    return dims
+
+
+def _broadcast_together(dim: Dim) -> Iterator[list[Atom]]:
+    """Groups of leaves that stand alone as operands of one broadcast."""
+    for monomial in dim.terms:
+        for atom in monomial:
+            for argument in atom.args:
+                yield from _broadcast_together(argument)
+            if atom.kind == "bcast":
+                leaves = sorted({a for d in atom.args for a in d.leaves}, key=lambda a: a.serial)
+                if leaves:
+                    yield leaves
+
+
+def _number(dim: Dim, assignment: Assignment) -> int | None:
+    return dim.value if dim.value is not None else dim.substitute(assignment).value
+
+
+def _known_contents(
+    elements: Elements, dtype: DType, assignment: Assignment, rng: np.random.Generator
+) -> Array:
+    """What the facts say the elements are; small positive numbers where they do not say."""
+    found: list[Any] = []
+    for item in elements.items:
+        known: Any = item
+        if isinstance(item, Dim):
+            known = _number(item, assignment)
+        elif isinstance(item, Ratio):
+            top = _number(item.numerator, assignment)
+            known = None if top is None else top / item.denominator
+        found.append(int(rng.integers(1, 4)) if known is None else known)
+    array = np.empty(len(found), object)
+    array[:] = found
+    return array.reshape(elements.shape).astype(dtype.numpy)

@@ -1,0 +1,131 @@
+"""The two engines that run a model: onnxruntime, and the NumPy executor. Both give values by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from optimizer.ir import Model, OptimizerError
+from optimizer.runtime import NONE, LimitReached, Session
+from optimizer.runtime.precision import NARROW_FLOATS, NARROW_INTEGERS
+
+Source: TypeAlias = "str | os.PathLike[str] | bytes"
+
+_NOT_FED = (NARROW_FLOATS - {np.dtype(np.float16)}) | NARROW_INTEGERS
+
+
+class EngineError(OptimizerError):
+    """An engine cannot load or run a model. That is no verdict on the model.
+
+    Attributes:
+        engine: its name.
+        stage: ``load``, ``feed`` or ``run``.
+    """
+
+    def __init__(self, engine: str, stage: str, reason: object) -> None:
+        lines = [line.strip() for line in str(reason).splitlines() if line.strip()]
+        super().__init__(f"{engine} cannot {stage} it: {lines[0] if lines else 'no reason given'}")
+        self.engine = engine
+        self.stage = stage
+
+
+class Engine(Protocol):
+    """Something that runs one model."""
+
+    name: str
+
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """The model's outputs by name; raises ``EngineError``."""
+        ...
+
+
+class OnnxRuntime:
+    """onnxruntime on the CPU: one thread, silent, graph optimizations off unless asked for.
+
+    Args:
+        source: a path (external data is found beside it) or a serialized model.
+        optimize: switch all graph optimizations on.
+
+    Raises:
+        EngineError: it cannot load the model.
+    """
+
+    name = "onnxruntime"
+
+    def __init__(self, source: Source, *, optimize: bool = False) -> None:
+        import onnxruntime
+
+        level = onnxruntime.GraphOptimizationLevel
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = level.ORT_ENABLE_ALL if optimize else level.ORT_DISABLE_ALL
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 4
+        given = source if isinstance(source, bytes) else os.fspath(source)
+        try:
+            self._session = onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # its exceptions share no base class but this
+            raise EngineError(self.name, "load", error) from error
+        self._outputs = [output.name for output in self._session.get_outputs()]
+
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """Computes all outputs.
+
+        Raises:
+            EngineError: it cannot take the inputs, or the run fails.
+        """
+        for name, value in feeds.items():
+            if isinstance(value, np.ndarray) and value.dtype in _NOT_FED:
+                raise EngineError(self.name, "feed", f"input '{name}' of {value.dtype.name}")
+        given = {name: _plain(value) for name, value in feeds.items()}
+        try:
+            found = self._session.run(self._outputs, given)
+        except Exception as error:
+            raise EngineError(self.name, "run", error) from error
+        return dict(zip(self._outputs, found, strict=True))
+
+
+class NumPy:
+    """The NumPy executor.
+
+    Args:
+        model: what to run.
+        seconds: give up on a run that takes longer.
+        truth: compute every float tensor in float64.
+
+    Raises:
+        EngineError: it has no kernel for one of the operators.
+    """
+
+    name = "numpy"
+
+    def __init__(self, model: Model, *, seconds: float | None = None, truth: bool = False) -> None:
+        try:
+            self._session = Session(model, deadline_s=seconds, truth=truth)
+        except OptimizerError as error:
+            raise EngineError(self.name, "load", error) from error
+
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """Computes all outputs.
+
+        Raises:
+            EngineError: a kernel fails, or the time is up.
+        """
+        try:
+            found = self._session.run(feeds)
+        except LimitReached as limit:
+            raise EngineError(self.name, "run", limit) from limit
+        except OptimizerError as error:
+            raise EngineError(self.name, "run", error) from error
+        except (MemoryError, RecursionError) as error:
+            raise EngineError(self.name, "run", type(error).__name__) from error
+        return {name: None if value is NONE else value for name, value in found.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Scalars as arrays; the bindings of onnxruntime take nothing else."""
+    if isinstance(value, (np.generic, float, int, str, bool)):
+        return np.asarray(value)
+    return value

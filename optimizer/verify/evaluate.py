@@ -1,0 +1,84 @@
+"""Running one side of a region, every intermediate kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from optimizer.ir import Attribute, Function, Node, Value
+from optimizer.runtime import Call, ExecutionContext, ExecutionError, Options
+from optimizer.runtime.compiler import Compiler
+from optimizer.runtime.registry import KernelFunction
+from optimizer.verify.rounding import listed, propagate
+from optimizer.verify.sides import Side
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+class Evaluator:
+    """Runs one side of a region.
+
+    Args:
+        truth: every float tensor in float64; else in the model's own element types.
+        bindings: in a function, what its attributes stand for.
+
+    Raises:
+        MissingKernel: nothing here can run one of its nodes.
+    """
+
+    def __init__(
+        self,
+        side: Side,
+        functions: Mapping[tuple[str, str, str], Function],
+        *,
+        truth: bool,
+        bindings: Mapping[str, Attribute] | None = None,
+    ) -> None:
+        self.side = side
+        self._context = ExecutionContext(Options(truth=truth))
+        compiler = Compiler(side.graph, self._context, side.graph.opsets, functions, bindings or {})
+        self._steps: list[tuple[Node, KernelFunction, Call]] = []
+        for node in side.nodes:
+            run, call = compiler.step(node)
+            call.key = side.origin[node.id]  # random ops draw by it: the same node draws the same
+            self._steps.append((node, run, call))
+
+    def run(self, given: Mapping[Value, Any]) -> dict[Value, Any]:
+        """Every value of the side, from boundary values and constants (values of its graph).
+
+        Raises:
+            ExecutionError: a kernel refused its inputs.
+        """
+        values = dict(given)
+        self._context.begin()
+        with np.errstate(all="ignore"):
+            for node, run, call in self._steps:
+                inputs = [None if v is None else values[v] for v in node.operands]
+                try:
+                    results = listed(run(call, *inputs))
+                except ExecutionError:
+                    raise
+                except Exception as error:
+                    raise ExecutionError.at(call, inputs, error) from error
+                values.update((node.value(i), result) for i, result in enumerate(results))
+        return values
+
+    def rounding(self, values: Mapping[Value, Any], errors: Mapping[Value, Array]) -> list[Array | None]:
+        """A bound on the error of each output, elementwise, to first order.
+
+        Args:
+            values: what ``run`` gave.
+            errors: bounds for some of the given values, of their shapes.
+        """
+        known: dict[Value, Array | None] = dict(errors)
+        with np.errstate(all="ignore"):
+            for node, run, call in self._steps:
+                inputs = [None if v is None else values[v] for v in node.operands]
+                carried = [None if v is None else known.get(v) for v in node.operands]
+                if all(e is None for e in carried):
+                    continue
+                made = propagate(node, run, call, inputs, carried)
+                known.update((node.value(i), error) for i, error in enumerate(made))
+        return [known.get(value) for value in self.side.outputs]

@@ -1,0 +1,237 @@
+"""The original model as the measure of its results: inputs, outputs and its own noise, computed once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from optimizer.analysis.specialize import specialize
+from optimizer.io import load
+from optimizer.verify.engines import Engine, EngineError, NumPy, OnnxRuntime, Source
+from optimizer.verify.feeds import FeedMaker, NoFeed
+from optimizer.verify.metrics import OutputError, compare_values
+from optimizer.verify.random_ops import random_outputs
+from optimizer.verify.sizes import FoundSizes, Sizes, find_sizes
+from optimizer.verify.values import Fill, generator
+
+CHAOTIC = 1e-2
+"""Relative noise of a model above which its inputs are drawn in another way."""
+
+
+@dataclass(slots=True)
+class Case:
+    """One input and what the original makes of it.
+
+    Attributes:
+        seconds: how long the original took.
+    """
+
+    sizes: Sizes
+    seed: int
+    feeds: dict[str, Any]
+    expected: dict[str, Any]
+    seconds: float
+
+    @property
+    def label(self) -> str:
+        """``seed 0, N=2``."""
+        return ", ".join([f"seed {self.seed}", *(f"{k}={v}" for k, v in self.sizes.items())])
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What an output does when nothing that matters changes.
+
+    Attributes:
+        floor: largest difference relative to the largest magnitude.
+        differing: largest share of elements that are not the same.
+        unstable: even shape, or what is NaN, changes.
+    """
+
+    floor: float = 0.0
+    differing: float = 0.0
+    unstable: bool = False
+
+
+class Reference:
+    """An original model, its test cases and its outputs; may judge any number of results.
+
+    Args:
+        source: the original, untouched file (or its bytes).
+        seeds: inputs per assignment of sizes.
+        size_count: assignments of sizes to its open dims.
+        input_shapes, dims: sizes that the user fixed, as ``optimizer.analysis.specialize`` takes them.
+        freeze_initializers: initializers that are also inputs were taken for constants.
+
+    Attributes:
+        model: the original, loaded anew, with the fixed sizes.
+        notes: what a report should say about the cases.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        seeds: int = 2,
+        size_count: int = 2,
+        input_shapes: Mapping[str, Sequence[int]] | None = None,
+        dims: Mapping[str, int] | None = None,
+        freeze_initializers: bool = False,
+    ) -> None:
+        self.model = load(source, freeze_initializers=freeze_initializers)
+        if input_shapes or dims:
+            specialize(self.model, input_shapes or {}, dims or {})
+        self.notes: list[str] = []
+        self._source = source
+        self._seeds = seeds
+        self._size_count = size_count
+        self._maker = FeedMaker(self.model)
+        self._noise: dict[int, dict[str, Noise]] = {}
+        self._reason = ""
+
+    @cached_property
+    def engine(self) -> Engine | None:
+        """What runs the original: onnxruntime, else the NumPy executor, else nothing."""
+        for make in (lambda: OnnxRuntime(self._source), lambda: NumPy(self.model)):
+            try:
+                return make()
+            except EngineError as error:
+                self._reason = self._reason or str(error)
+        return None
+
+    @property
+    def reason(self) -> str:
+        """Why onnxruntime does not run the original, or why there are no cases."""
+        return self._reason
+
+    @cached_property
+    def random(self) -> frozenset[str]:
+        """Outputs that depend on random numbers."""
+        return random_outputs(self.model)
+
+    @cached_property
+    def cases(self) -> tuple[Case, ...]:
+        """Inputs that the original accepts, with its outputs; empty where there are none."""
+        found: list[Case] = []
+
+        def run(sizes: Mapping[str, int]) -> None:
+            found.append(self._case(dict(sizes), 0))
+
+        try:
+            sizes = self._find_sizes(run)
+        except NoFeed as error:
+            self._reason = str(error)
+            return ()
+        if sizes is None or not found:
+            return ()
+        for case in list(found):
+            for seed in range(1, self._seeds):
+                try:
+                    found.append(self._case(case.sizes, seed))
+                except EngineError as error:
+                    self.notes.append(f"the original does not run with seed {seed}: {error}")
+        return tuple(found)
+
+    def noise(self, index: int) -> Mapping[str, Noise]:
+        """How much each output of case ``index`` changes when nothing that matters does."""
+        if index not in self._noise:
+            self._noise[index] = self._measure_noise(self.cases[index])
+        return self._noise[index]
+
+    # ---------------------------------------------------------------- cases
+
+    def _find_sizes(self, run: Any) -> FoundSizes | None:
+        if self.engine is None:
+            return None
+        try:
+            sizes = find_sizes(self.model, run, self._size_count)
+        except EngineError as error:  # it cannot take such inputs at all
+            if isinstance(self.engine, NumPy):
+                self._reason = str(error)
+                return None
+            self._reason = str(error)
+            try:
+                self.engine = NumPy(self.model)
+            except EngineError:
+                self.engine = None
+                return None
+            return self._find_sizes(run)
+        if not sizes.accepted:
+            self._reason = (
+                f"the original rejects all {sizes.tried} sizes tried; the last time: {sizes.reason}"
+            )
+        return sizes
+
+    def _case(self, sizes: Sizes, seed: int, fill: Fill = "normal") -> Case:
+        assert self.engine is not None
+        feeds = self._maker.make(seed, sizes, fill)
+        start = time.perf_counter()
+        expected = self.engine.run(feeds)
+        return Case(sizes, seed, feeds, expected, time.perf_counter() - start)
+
+    # ---------------------------------------------------------------- noise
+
+    def _measure_noise(self, case: Case) -> dict[str, Noise]:
+        """Optimizations on against off, and the inputs moved by one unit in the last place, twice."""
+        assert self.engine is not None
+        runs = [(self.engine, _nudged(case.feeds, seed)) for seed in (0, 1)]
+        if self._optimized is not None:
+            runs.append((self._optimized, case.feeds))
+        found = dict.fromkeys(case.expected, Noise())
+        for engine, feeds in runs:
+            try:
+                outputs = engine.run(feeds)
+            except EngineError:
+                continue
+            for name, expected in case.expected.items():
+                found[name] = _louder(found[name], compare_values(expected, outputs[name]))
+        return found
+
+    @cached_property
+    def _optimized(self) -> OnnxRuntime | None:
+        if not isinstance(self.engine, OnnxRuntime):
+            return None
+        try:
+            return OnnxRuntime(self._source, optimize=True)
+        except EngineError:
+            return None
+
+    def redraw(self, index: int) -> bool:
+        """Draws the inputs of a case uniformly from [0, 1) instead, where that makes it less chaotic."""
+        old = self.cases[index]
+        before = max((n.floor for n in self.noise(index).values()), default=0.0)
+        try:
+            calmer = self._case(old.sizes, old.seed, "uniform")
+        except EngineError:
+            return False
+        noise = self._measure_noise(calmer)
+        if max((n.floor for n in noise.values()), default=0.0) >= before:
+            return False
+        self.notes.append(f"chaotic on normal values ({before:.1g}): inputs in [0, 1) taken for {old.label}")
+        self.cases = (*self.cases[:index], calmer, *self.cases[index + 1 :])
+        self._noise[index] = noise
+        return True
+
+
+def _louder(noise: Noise, found: OutputError) -> Noise:
+    if found.differing == 0.0 and found.fault:  # kind or shape: nothing was compared
+        return Noise(noise.floor, noise.differing, True)
+    unstable = noise.unstable or found.max_abs == float("inf")
+    relative = noise.floor if unstable else max(noise.floor, found.relative)
+    return Noise(relative, max(noise.differing, found.differing), unstable)
+
+
+def _nudged(feeds: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """The feeds with every float one unit in the last place up or down."""
+    moved = dict(feeds)
+    for name, value in feeds.items():
+        if isinstance(value, np.ndarray) and value.dtype in (np.float16, np.float32, np.float64):
+            up = generator(f"nudge {name}", seed).integers(0, 2, value.shape).astype(bool)
+            infinity = value.dtype.type(np.inf)
+            moved[name] = np.where(up, np.nextafter(value, infinity), np.nextafter(value, -infinity))
+    return moved

@@ -1,0 +1,204 @@
+"""Running both sides of a region on the same fresh inputs, and what that says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from optimizer.ir import Attribute, Function, Tensor, Value
+from optimizer.runtime import ExecutionError, is_exact
+from optimizer.runtime.call import true_value
+from optimizer.verify.agreement import bits_differ, nearly_differ
+from optimizer.verify.boundary import Assignment, Boundary, Draw
+from optimizer.verify.evaluate import Evaluator
+from optimizer.verify.metrics import same_kind
+from optimizer.verify.random_ops import is_random
+from optimizer.verify.region import Region
+from optimizer.verify.truth import TruthComparison, outputs_of
+
+SCALES = (1.0, 0.1, 30.0)
+MAX_ACCEPTED = 3
+
+Functions = Mapping[tuple[str, str, str], Function]
+
+
+class Undecided(Exception):
+    """The region could not be judged: the text says why."""
+
+
+class Trial:
+    """One region on trial.
+
+    Args:
+        exact: bit for bit in the model's own element types (E0); else in float64.
+        bindings: what the attributes of the function around the region stand for.
+        implied: numbers that stand in for written constants of the old side.
+    """
+
+    def __init__(
+        self,
+        region: Region,
+        functions: Functions,
+        *,
+        exact: bool,
+        bindings: Mapping[str, Attribute] | None = None,
+        seed: int = 0,
+        implied: Mapping[Value, float] | None = None,
+    ) -> None:
+        self._region = region
+        self._functions = functions
+        self._exact = exact
+        self._bindings = bindings or {}
+        self._seed = seed
+        self._implied = implied or {}
+        self._sides: dict[tuple[bool, bool], tuple[Evaluator, dict[Value, Any]]] = {}
+        self._results: dict[tuple[bool, bool], dict[Value, Any]] = {}
+        self._compared = False
+
+    def run(self, boundary: Boundary) -> str | None:
+        """``None`` where both sides agree on everything tried, else what differs.
+
+        Raises:
+            Undecided: the old side accepts none of the sizes tried, or gives nothing but NaN.
+            MissingKernel: nothing here can run one of the nodes.
+        """
+        if not self._region.boundary:
+            return self._run_constants()
+        accepted = 0
+        for number, assignment in enumerate(boundary.assignments()):
+            ran = False
+            for draw in self._draws(first=not accepted):
+                feeds = boundary.feed(assignment, self._generator(number, draw), draw)
+                verdict = None if feeds is None else self._compare(feeds, draw)
+                if verdict is None:
+                    break
+                ran = True
+                if verdict:
+                    return f"{verdict} ({_circumstances(draw, assignment)})"
+            accepted += ran
+            if accepted >= MAX_ACCEPTED:
+                break
+        if not accepted:
+            raise Undecided("no sizes tried suit the old nodes")
+        if not self._compared:
+            raise Undecided("the old nodes give nothing but NaN on random values")
+        return None
+
+    def _draws(self, first: bool) -> Iterator[Draw]:
+        if self._exact:
+            yield Draw(truth=False)
+            if first:
+                yield Draw(30.0, truth=False, special=True)
+            return
+        yield from map(Draw, SCALES if first else SCALES[:1])
+        if first and not self._compared:
+            yield Draw(positive=True)
+
+    def _generator(self, number: int, draw: Draw) -> np.random.Generator:
+        return np.random.default_rng((self._seed, number, int(draw.scale * 10), draw.special, draw.positive))
+
+    # ---------------------------------------------------------------- running
+
+    def _run(
+        self, before: bool, truth: bool, feeds: Mapping[Value, Any]
+    ) -> tuple[Evaluator, dict[Value, Any]]:
+        side = self._region.before if before else self._region.after
+        known = self._sides.get((before, truth))
+        if known is None:
+            evaluator = Evaluator(side, self._functions, truth=truth, bindings=self._bindings)
+            constants = {side.local[v]: self._constant(v, t, truth) for v, t in side.constants.items()}
+            known = self._sides[before, truth] = evaluator, constants
+        evaluator, constants = known
+        if (before, truth) in self._results:
+            return evaluator, self._results[before, truth]
+        given = {side.local[v]: true_value(array) if truth else array for v, array in feeds.items()}
+        self._results[before, truth] = evaluator.run({**constants, **given})
+        return evaluator, self._results[before, truth]
+
+    def _constant(self, value: Value, tensor: Tensor, truth: bool) -> Any:
+        if value in self._implied:
+            return np.full(tensor.shape, self._implied[value], np.float64 if truth else tensor.dtype.numpy)
+        return true_value(tensor.array) if truth else tensor.array
+
+    def _run_constants(self) -> str | None:
+        """Nothing but constants: the bits our own kernels give, or the right number rounded once."""
+        try:
+            pairs = self._own_results({})
+            if all(not bits_differ(old, new) for old, new in pairs):
+                return None
+            return self._truth_verdict({}) or None
+        except ExecutionError as error:
+            raise Undecided(f"the old nodes do not run: {error}") from error
+
+    def _compare(self, feeds: Mapping[Value, Any], draw: Draw) -> str | None:
+        """What differs; empty where nothing does, ``None`` where the old side refuses the inputs."""
+        self._results.clear()
+        try:
+            self._run(True, draw.truth, feeds)
+        except ExecutionError:
+            return None
+        try:
+            return self._truth_verdict(feeds) if draw.truth else self._own_verdict(feeds, draw)
+        except ExecutionError as error:
+            return f"the new nodes fail where the old ones run: {error}"
+
+    # ---------------------------------------------------------------- verdicts
+
+    def _own_results(self, feeds: Mapping[Value, Any]) -> list[tuple[Any, Any]]:
+        """The pairs of results in the model's own element types."""
+        before, old = self._run(True, False, feeds)
+        after, new = self._run(False, False, feeds)
+        olds, news = outputs_of(old, before), outputs_of(new, after)
+        return list(zip(olds, news, strict=False)) if len(olds) == len(news) else [(olds, news)]
+
+    def _own_verdict(self, feeds: Mapping[Value, Any], draw: Draw) -> str:
+        self._compared = True
+        pairs = self._own_results(feeds)
+        if self._draws_anew:
+            return _first(same_kind(old, new) for old, new in pairs)
+        fault = _first(bits_differ(old, new) for old, new in pairs)
+        if not fault or self._has_exact_kernels:
+            return fault
+        # A sum or an exponential may round otherwise in another layout: no fault of the rewrite.
+        loose = _first(nearly_differ(old, new) for old, new in pairs)
+        return loose or ("" if draw.special else self._truth_verdict(feeds))
+
+    def _truth_verdict(self, feeds: Mapping[Value, Any]) -> str:
+        before, old = self._run(True, True, feeds)
+        after, new = self._run(False, True, feeds)
+        if self._draws_anew:
+            self._compared = True
+            return _first(map(same_kind, outputs_of(old, before), outputs_of(new, after)))
+        fault, compared = TruthComparison(self._region, before, after, old, new).fault()
+        self._compared |= compared
+        return fault
+
+    @cached_property
+    def _draws_anew(self) -> bool:
+        """Whether the new side draws random numbers where the old one did not: values say nothing then."""
+        old, new = (
+            {side.origin[n.id] for n in side.nodes if is_random(side.graph, n, self._functions)}
+            for side in (self._region.before, self._region.after)
+        )
+        return bool(new - old)
+
+    @cached_property
+    def _has_exact_kernels(self) -> bool:
+        return all(
+            is_exact(node, side.graph, self._functions)
+            for side in (self._region.before, self._region.after)
+            for node in side.nodes
+        )
+
+
+def _first(faults: Iterator[str] | map[str]) -> str:
+    return next(filter(None, faults), "")
+
+
+def _circumstances(draw: Draw, assignment: Assignment) -> str:
+    sizes = ", ".join(f"{atom.name or 'unnamed'}={dim}" for atom, dim in assignment.items())
+    values = "with NaN and infinities" if draw.special else f"values of scale {draw.scale:g}"
+    return f"{values}, sizes {sizes}" if sizes else values

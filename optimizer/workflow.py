@@ -1,0 +1,286 @@
+"""One run: load, optimize, write to a temporary folder, verify what was written, publish.
+
+Where the verification fails, the journal is bisected, the guilty rewrite undone and excluded, and
+the run goes on from there.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from optimizer.analysis.specialize import specialize
+from optimizer.io import Staged, convert_opset, load, stage
+from optimizer.ir import Model, OptimizerError, StorageError, UsageError
+from optimizer.options import Options, Source
+from optimizer.report import ModelStats, Report, collect, measure
+from optimizer.rewrite import (
+    Application,
+    ApplicationCheck,
+    Context,
+    Declared,
+    Pass,
+    Pipeline,
+    Settings,
+    default_registry,
+    extensions,
+)
+
+if TYPE_CHECKING:
+    from optimizer.verify import Focus, Judge
+
+MAX_ROLLBACKS = 8
+"""Whole-model failures answered by undoing one rewrite; after that the input is given back."""
+
+
+class VerificationFailed(OptimizerError):
+    """A comparison failed and could not be, or was not to be, rolled back."""
+
+    exit_code = 1
+
+
+class Catalogue(Protocol):
+    """Where the passes come from: the module ``passes.pipelines``."""
+
+    PASSES: Mapping[str, tuple[Pass, ...]]
+
+    def default_pipeline(self, extra_rules: Iterable[Declared], skip: Iterable[str]) -> Pipeline:
+        """The pipeline that runs to a fixpoint."""
+        ...
+
+    def named_pipeline(self, names: Sequence[str], extra_rules: Iterable[Declared]) -> Pipeline:
+        """These passes, once each, in this order."""
+        ...
+
+
+def run(source: Source, options: Options, output: Path | None, catalogue: Catalogue) -> tuple[Model, Report]:
+    """Optimizes ``source`` and, with ``output``, writes the result there once it is verified.
+
+    Raises:
+        InvalidModel, UsageError, StorageError: see ``optimizer.api.optimize``.
+        VerificationFailed: a comparison failed and could not be, or was not to be, rolled back.
+    """
+    if output is not None:
+        _check_target(source, output)
+    with tempfile.TemporaryDirectory(prefix="oinfer-") as folder:
+        return _Run(source, options, output or Path(folder, "result.onnx"), catalogue).execute(
+            output is not None
+        )
+
+
+def _check_target(source: Source, output: Path) -> None:
+    """Refuses a target that would touch the input or cannot be a file."""
+    given = Path(source) if isinstance(source, (str, PathLike)) else None
+    if given is not None and given.exists() and output.exists() and os.path.samefile(given, output):
+        raise UsageError(f"{output} is the input itself; choose another file to write")
+    if output.is_dir():
+        raise UsageError(f"{output} is a directory; name a file to write")
+    if not output.parent.is_dir():
+        raise StorageError(f"{output.parent} is not a directory; create it first")
+
+
+class _Run:
+    """The state of one run."""
+
+    def __init__(self, source: Source, options: Options, target: Path, catalogue: Catalogue) -> None:
+        self._source = source
+        self._options = options
+        self._target = target
+        self._catalogue = catalogue
+        self._seconds: dict[str, float] = {}
+        self._known_judge: Judge | None = None
+
+    def execute(self, publish: bool) -> tuple[Model, Report]:
+        """Runs all phases; the file gets its name last."""
+        with self._phase("load"):
+            model = self._load()
+        before = measure(model, _file_bytes(self._source))
+        report = Report(before, before)
+        ctx = Context(model, self._settings(before))
+        pipeline = self._pipeline(ctx)
+        with self._phase("optimize"):
+            self._watch(ctx)
+            report.rounds = pipeline.run(ctx, self._options.instruments)
+        staged = self._settle(ctx, pipeline, report)
+        collect(report, ctx)
+        report.after = measure(model)
+        if staged is not None:
+            with self._phase("save"):
+                report.after = self._close(staged, report, publish)
+        report.seconds = self._seconds
+        ctx.journal.detach()
+        return model, report
+
+    # ---------------------------------------------------------------- before
+
+    def _load(self) -> Model:
+        options = self._options
+        model = load(self._source, freeze_initializers=options.freeze_initializers)
+        if options.opset is not None:
+            model = convert_opset(model, options.opset)
+        specialize(model, options.input_shapes, options.dims)
+        return model
+
+    def _settings(self, before: ModelStats) -> Settings:
+        options = self._options
+        growth = options.size_limit
+        if growth is not None and growth < 0:
+            size = before.constant_bytes if before.file_bytes is None else before.file_bytes
+            growth = (1 << 20) + size // 10
+        return Settings(
+            fp=options.fp,
+            objective=options.optimize_for,
+            target=options.target,
+            growth=growth,
+            keep=tuple(options.keep),
+            keep_functions=tuple(options.keep_functions),
+        )
+
+    def _pipeline(self, ctx: Context) -> Pipeline:
+        """The passes to run; rules to skip are banned for the run."""
+        options = self._options
+        extra = extensions(options.rules, options.plugins)
+        ctx.banned |= {item.name for item in (*default_registry, *extra)} & set(options.skip)
+        skip = [name for name in options.skip if name not in ctx.banned or name in self._catalogue.PASSES]
+        if options.passes is None:
+            return self._catalogue.default_pipeline(extra, skip)
+        return self._catalogue.named_pipeline([n for n in options.passes if n not in skip], extra)
+
+    def _watch(self, ctx: Context) -> None:
+        """Has each application checked, where the options ask for that."""
+        mode = self._options.verify
+        if mode in ("full", "local"):
+            from optimizer.verify import LocalCheck
+
+            ctx.check = self._guarded(LocalCheck())
+        elif mode == "each":
+            from optimizer.verify import SavedModelCheck
+
+            ctx.check = self._guarded(SavedModelCheck(ctx, self._judge()))
+
+    def _guarded(self, check: ApplicationCheck) -> ApplicationCheck:
+        """The check itself, or one that ends the run at the first fault."""
+        if self._options.rollback:
+            return check
+
+        def judge(ctx: Context, application: Application) -> str | None:
+            fault = check(ctx, application)
+            if fault is not None:
+                where = f"{application.rule} at {application.anchor}"
+                raise VerificationFailed(f"rewrite {where} is wrong: {fault}; leave it out with --skip")
+            return None
+
+        return judge
+
+    # ---------------------------------------------------------------- after
+
+    def _settle(self, ctx: Context, pipeline: Pipeline, report: Report) -> Staged | None:
+        """Writes and verifies; undoes what is guilty and goes on, until the result passes."""
+        for _ in range(MAX_ROLLBACKS):
+            with self._phase("save"):
+                staged = stage(
+                    ctx.model,
+                    self._target,
+                    external_data=self._options.external_data,
+                    annotate=self._options.annotate,
+                )
+            try:
+                fault, focus = self._verify(staged, report)
+            except BaseException:
+                staged.discard()
+                raise
+            if fault is None:
+                return staged
+            staged.discard()
+            if not self._options.rollback:
+                raise VerificationFailed(f"the result differs from the original: {fault}")
+            with self._phase("roll back"):
+                self._undo(ctx, fault, focus)
+                report.rounds += pipeline.run(ctx, self._options.instruments)
+        raise VerificationFailed(f"still different after {MAX_ROLLBACKS} roll backs: {fault}")
+
+    def _verify(self, staged: Staged, report: Report) -> tuple[str | None, Focus | None]:
+        """The first fault of the written file and where it showed; fills in the report."""
+        mode = self._options.verify
+        if mode in ("off", "local"):
+            report.verified = "none" if mode == "off" else "local"
+            report.reason = (
+                "not asked for" if mode == "off" else "only single rewrites were checked, as asked"
+            )
+            self._require(report)
+            return None, None
+        with self._phase("verify"):
+            found = self._judge().judge(os.fspath(staged.path))
+        report.verified, report.reason = found.verified, found.reason
+        report.verification = found.to_dict()
+        if not found.ok:
+            return found.faults[0], found.focus
+        self._require(report)
+        return None, None
+
+    def _require(self, report: Report) -> None:
+        if self._options.require_verified and report.verified != "full":
+            raise VerificationFailed(f"not fully verified, only '{report.verified}': {report.reason}")
+
+    def _judge(self) -> Judge:
+        """The judge of this run's results; the original is run once, when it is first needed."""
+        if self._known_judge is None:
+            from optimizer.verify import Judge, Reference
+
+            options = self._options
+            reference = Reference(
+                comparable(self._source),
+                seeds=options.seeds,
+                input_shapes=options.input_shapes,
+                dims=options.dims,
+                freeze_initializers=options.freeze_initializers,
+            )
+            self._known_judge = Judge(reference, options.max_abs_error, local=options.verify == "full")
+        return self._known_judge
+
+    def _undo(self, ctx: Context, fault: str, focus: Focus | None) -> None:
+        from optimizer.verify import undo_culprit
+
+        if undo_culprit(ctx, self._judge(), fault, focus) is None:
+            raise VerificationFailed(f"the model differs from itself when only loaded and saved: {fault}")
+
+    def _close(self, staged: Staged, report: Report, publish: bool) -> ModelStats:
+        """Gives the file its name (or removes it, where nobody asked for a file)."""
+        if not publish:
+            size = staged.path.stat().st_size
+            staged.discard()
+        else:
+            size = staged.commit().bytes
+        return replace(report.after, file_bytes=size)
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        """Times a phase and tells the caller that it begins."""
+        if self._options.progress is not None:
+            self._options.progress(name)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - start
+
+
+def comparable(source: Source) -> str | bytes:
+    """The original in a form that both engines load."""
+    if isinstance(source, bytes):
+        return source
+    return os.fspath(source) if isinstance(source, (str, PathLike)) else source.SerializeToString()
+
+
+def _file_bytes(source: Source) -> int | None:
+    """Bytes of the model file; external data counts with the constants."""
+    if isinstance(source, (str, PathLike)):
+        return Path(source).stat().st_size
+    return len(source) if isinstance(source, bytes) else source.ByteSize()

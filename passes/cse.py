@@ -1,0 +1,126 @@
+"""Common subexpressions: what is computed twice is computed once, constants are held once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from optimizer.ir import Attribute, AttributeKind, Graph, Node, SparseTensor, Tensor, Value
+from optimizer.rewrite import Context, ScopePass
+from passes.schemas import RANDOM, schema_of
+
+COMMUTATIVE = frozenset({"Add", "Mul", "And", "Or", "Xor", "Equal", "BitwiseAnd", "BitwiseOr", "BitwiseXor"})
+"""Operators that give the same bits with their two inputs swapped. (Min and Max do not for -0.)"""
+
+
+def share(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool:
+    """Merges equal constants, then equal nodes, in one scope. O(nodes), and the bytes of constants
+    that could be equal."""
+    changed = _share_constants(ctx, path, graph)
+    numbers: dict[Hashable, Node] = {}
+    for key_in_order in [node.id for node in graph.topological()]:
+        node = graph.node(key_in_order)
+        key = None if ctx.is_kept(node) else key_of(graph, node)
+        if key is None:
+            continue
+        first = numbers.setdefault(key, node)
+        if first is not node and ctx.allows("cse", path, graph, node):
+            pairs = [(node.value(i), first.value(i)) for i in range(len(node.outputs))]
+            changed |= _merge(ctx, path, graph, node, pairs)
+    return changed
+
+
+def _merge(
+    ctx: Context, path: tuple[str, ...], graph: Graph, node: Node, pairs: list[tuple[Value, Value]]
+) -> bool:
+    with ctx.application("cse", graph, node, scope=path) as entry:
+        for old, new in pairs:
+            graph.replace_uses(old, new)
+        entry.pairs.extend(pairs)
+        graph.erase(node)
+    ctx.stats["cse"].fired += 1
+    return ctx.accept(entry)
+
+
+# -------------------------------------------------------------------- nodes
+
+
+def key_of(graph: Graph, node: Node) -> Hashable | None:
+    """Equal for nodes that compute the same; ``None`` for one that must stay alone.
+
+    Operators that the standard does not know, and functions, may have state or effects.
+    """
+    schema = schema_of(node.op_type, node.domain, graph.opset(node.domain))
+    if schema is None or node.overload or (node.op_type in RANDOM and not node.domain):
+        return None
+    attributes = {name: (type(value).__name__, value) for name, value in schema.defaults.items()}
+    for name, attribute in node.attributes.items():
+        plain = attribute_key(attribute)
+        if plain is None:
+            return None
+        attributes[name] = plain
+    inputs = node.inputs
+    if node.op_type in COMMUTATIVE and not node.domain:
+        inputs = tuple(sorted(inputs, key=lambda v: (-1, -1) if v is None else v))
+    named = tuple(sorted(attributes.items()))
+    return node.domain, node.op_type, inputs, named, len(node.outputs)
+
+
+def attribute_key(attribute: Attribute) -> tuple[str, Any] | None:
+    """Equal for attributes that mean the same; ``None`` where they are not compared (bodies, types)."""
+    value = attribute.value
+    if attribute.reference:
+        return "reference", attribute.reference
+    if attribute.kind is AttributeKind.FLOAT:
+        return "float", value if value else repr(value)
+    if isinstance(value, Tensor):
+        return "Tensor", value.digest
+    if isinstance(value, SparseTensor):
+        return "SparseTensor", (value.values.digest, value.indices.digest, value.shape)
+    if attribute.kind in (AttributeKind.INT, AttributeKind.STRING, AttributeKind.INTS, AttributeKind.STRINGS):
+        return type(value).__name__, value
+    if attribute.kind is AttributeKind.FLOATS:
+        return "tuple", tuple(map(repr, value))
+    return None
+
+
+# -------------------------------------------------------------------- constants
+
+
+def _share_constants(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool:
+    """Merges constants of the same type, shape and bytes; a hash is only made of likely candidates."""
+    changed = False
+    likely: dict[Hashable, list[Value]] = {}
+    for value in graph.constants:
+        tensor = graph.tensor(value)
+        assert tensor is not None
+        likely.setdefault((tensor.dtype, tensor.shape), []).append(value)
+    for same_type in likely.values():
+        firsts: dict[Hashable, Value] = {}
+        peeks: dict[Hashable, list[Value]] = {}
+        for value in same_type if len(same_type) > 1 else ():
+            peeks.setdefault(_peek(graph, value), []).append(value)
+        for candidates in peeks.values():
+            for value in candidates if len(candidates) > 1 else ():
+                tensor = graph.tensor(value)
+                assert tensor is not None
+                first = firsts.setdefault(tensor.digest, value)
+                node = graph.node(value)
+                if first != value and ctx.allows("cse", path, graph, node):
+                    changed |= _merge(ctx, path, graph, node, [(value, first)])
+    return changed
+
+
+def _peek(graph: Graph, value: Value) -> bytes:
+    """A few bytes of a constant, to tell most of them apart without reading them whole."""
+    array = graph.const(value)
+    assert array is not None
+    if array.dtype == object or array.size == 0:
+        return b""
+    flat = array.reshape(-1)
+    return np.concatenate([flat[:4], flat[-4:]]).tobytes()
+
+
+CSE = ScopePass("cse", share)

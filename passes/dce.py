@@ -1,0 +1,138 @@
+"""Dead code: what no output depends on, in every scope, down to single outputs and captures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from optimizer.ir import IR_DOMAIN, Function, Graph, Model, Node, Value
+from optimizer.rewrite import Context
+from passes.schemas import schema_of
+
+_TRAINS = frozenset({"BatchNormalization", "Dropout"})
+"""Operators whose further outputs may say that they train; they are left out only where they do not."""
+
+
+class DeadCodeElimination:
+    """The pass ``dce``: all that is dead in the main graph, or in a function, goes as one application."""
+
+    name = "dce"
+
+    def run(self, ctx: Context) -> bool:
+        """Runs where anything has changed since it last ran. O(nodes)."""
+        changed = False
+        functions = {(f"{f.domain}::{f.name}",): f.graph for f in ctx.model.functions.values()}
+        for path, root in {(): ctx.model.graph, **functions}.items():
+            scopes = [scope for _, scope in root.scopes()]
+            if all(ctx.mark(self, scope) == len(ctx.journal.touched[scope]) for scope in scopes):
+                continue
+            if ctx.allows(self.name, path, root, root.sink):
+                with ctx.application(self.name, root, root.sink, scope=path) as entry:
+                    _sweep(ctx, root)
+                ctx.stats[self.name].fired += bool(entry.changes)
+                changed |= ctx.accept(entry) and bool(entry.changes)
+            for _, scope in root.scopes():
+                ctx.set_mark(self, scope)
+        return changed
+
+
+def _sweep(ctx: Context, graph: Graph) -> None:
+    """Users before producers; a body after what its owner reads of it, before what the owner reads."""
+    _drop_annotations(graph)
+    for node in reversed(graph.topological()):
+        if not ctx.is_kept(node):
+            if not graph.users(node.id):
+                graph.erase(node)
+                continue
+            if node.op_type == "If" and not node.domain:
+                node = _drop_unused_results(graph, node)
+            elif len(node.outputs) > 1:
+                node = _drop_unused_outputs(graph, node)
+        for _, body in node.bodies:
+            _sweep(ctx, body)
+        if node.captures:
+            drop_unused_captures(graph, node)
+    for value in graph.constants:
+        if not graph.has_uses(value):
+            graph.erase(value.node)
+
+
+def _drop_annotations(graph: Graph) -> None:
+    """An annotation does not keep the tensor alive that it describes."""
+    for note in graph.annotations:
+        described = note.inputs[0]
+        if described is None or all(_is_annotation(graph, use.node) for use in graph.uses(described)):
+            graph.erase(note)
+
+
+def _is_annotation(graph: Graph, key: int) -> bool:
+    node = graph.node(key)
+    return node.domain == IR_DOMAIN and node.op_type == "Annotation"
+
+
+def _drop_unused_outputs(graph: Graph, node: Node) -> Node:
+    """Takes unused optional outputs off the end."""
+    schema = schema_of(node.op_type, node.domain, graph.opset(node.domain))
+    if schema is None or (node.op_type in _TRAINS and graph.opset() < 12):
+        return node
+    if node.op_type == "BatchNormalization" and (graph.opset() < 14 or node.attr("training_mode", 0)):
+        return node
+    count = len(node.outputs)
+    while count > schema.optional_from and not graph.has_uses(node.value(count - 1)):
+        count -= 1
+    return node if count == len(node.outputs) else graph.set_attrs(node, outputs=node.outputs[:count])
+
+
+def _drop_unused_results(graph: Graph, node: Node) -> Node:
+    """The If without the results that nothing reads, in both branches."""
+    kept = [i for i in range(len(node.outputs)) if graph.has_uses(node.value(i))]
+    if len(kept) == len(node.outputs):
+        return node
+    for _, body in node.bodies:
+        body.set_outputs([body.outputs[i] for i in kept], [body.sink.outputs[i] for i in kept])
+    infos = [node.outputs[i] for i in kept]
+    old = graph.set_attrs(node, outputs=len(node.outputs))  # their names are needed for the new one
+    fresh = graph.add(
+        "If", old.inputs, old.attributes, infos, captures=old.captures, name=old.name, origin=old.origin
+    )
+    for position, index in enumerate(kept):
+        graph.replace_uses(old.value(index), fresh.value(position))
+    graph.erase(old)
+    return fresh
+
+
+def drop_unused_captures(graph: Graph, node: Node) -> Node:
+    """The node without the captures that its bodies do not read."""
+    slots: list[Value] = []
+    for position, (_, body) in enumerate(node.bodies):
+        for formal, bound in zip(body.captures, node.captures_of(position), strict=True):
+            if body.has_uses(formal):
+                slots.append(bound)
+    if len(slots) == len(node.captures):
+        return node
+    for _, body in node.bodies:
+        for formal in body.captures:
+            if not body.has_uses(formal):
+                body.erase(formal.node)
+    return graph.set_inputs(node, node.inputs, slots)
+
+
+def used_functions(model: Model) -> dict[tuple[str, str, str], Function]:
+    """The functions that the model still calls, directly or through others."""
+    used: dict[tuple[str, str, str], Function] = {}
+    pending = list(_called(model.graph))
+    while pending:
+        key = pending.pop()
+        function = model.functions.get(key)
+        if function is not None and key not in used:
+            used[key] = function
+            pending.extend(_called(function.graph))
+    return {key: function for key, function in model.functions.items() if key in used}
+
+
+def _called(graph: Graph) -> Iterable[tuple[str, str, str]]:
+    for _, scope in graph.scopes():
+        for node in scope.nodes:
+            yield node.domain, node.op_type, node.overload
+
+
+DCE = DeadCodeElimination()

@@ -1,0 +1,37 @@
+"""Softmax and LogSoftmax spelled out."""
+
+from __future__ import annotations
+
+from optimizer.ir import Value
+from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
+from passes.known import FLOATS, axes_of, rank_of
+
+EXP = P.Exp(P.Sub("x", P.ReduceMax("x", P.maybe("max_axes"), name="max").once()).once(), name="exp")
+SUM = P.ReduceSum(EXP, P.maybe("sum_axes"), name="sum").once()
+
+
+@graph_optimizer(P.Div(EXP, SUM), tag="E2")
+def fuse_softmax(m: Match, rw: Rewriter) -> Value:
+    """Exp(x - ReduceMax(x)) / ReduceSum(Exp(x - ReduceMax(x))) -> Softmax(x)
+
+    Both reductions are over the same single axis. Before opset 13 Softmax flattens what follows
+    its axis, which is the same thing only for the last one.
+    """
+    m.require(len(m.graph.uses(m.exp.value())) == 2, "the exponentials have other readers")
+    m.require(m.dtype(m.x) in FLOATS, "not a float")
+    rank = rank_of(m, m.x)
+    axes = {axes_of(m, node, 1, rank) for node in (m.max, m.sum)}
+    m.require(m.max.attr("keepdims", 1) and m.sum.attr("keepdims", 1), "an axis is dropped")
+    m.require(len(axes) == 1, "the reductions are over different axes")
+    (over,) = axes
+    if over is None or len(over) != 1:
+        m.refuse("the reductions are not over one axis")
+    m.require(m.opset() >= 13 or over[0] == rank - 1, "Softmax flattens before opset 13")
+    return rw.op.Softmax(m.x, axis=over[0] - rank if m.opset() >= 13 else over[0])
+
+
+@graph_optimizer(P.Log(P.Softmax("x", name="softmax").once()), tag="E2")
+def fuse_logsoftmax(m: Match, rw: Rewriter) -> Value:
+    """Log(Softmax(x)) -> LogSoftmax(x)"""
+    made: Value = rw.op.LogSoftmax(m.x, **m.softmax.attributes)
+    return made

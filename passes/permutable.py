@@ -1,0 +1,225 @@
+"""Operators that can run on data whose axes are permuted: what changes about them when they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from optimizer.analysis import Facts
+from optimizer.ir import Graph, Node, Tensor, Value
+
+Perm: TypeAlias = tuple[int, ...]
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+UNARY = _names(
+    """Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Cast CastLike Ceil Celu Clip Cos Cosh Elu Erf Exp
+    Floor Gelu HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Log Mish Neg Not Reciprocal Relu
+    Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu"""
+)
+POINTWISE = _names(
+    """Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less LessOrEqual
+    Max Mean Min Mod Mul Or Pow PRelu Sub Sum Where Xor"""
+)
+BY_AXIS = {"Softmax": -1, "LogSoftmax": -1, "Hardmax": -1, "ArgMax": 0, "ArgMin": 0, "Split": 0}
+FLATTENING = frozenset(("Softmax", "LogSoftmax", "Hardmax"))
+REDUCTIONS = _names(
+    """ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum
+    ReduceSumSquare"""
+)
+
+
+SUMMING = (REDUCTIONS - {"ReduceMax", "ReduceMin"}) | FLATTENING
+"""They add up numbers, and in another order of axes maybe in another order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Permutable:
+    """How one operator runs on permuted data.
+
+    Attributes:
+        data: operands that must be permuted like its results.
+        rebuild: for a permutation (new axis i is old axis perm[i]) and the operands, the data
+            already permuted, gives the new operands and attributes.
+        keeps_rank: whether its results are permuted as well; else they stay as they are.
+    """
+
+    data: tuple[int, ...]
+    rebuild: Callable[[Perm, list[Value | None]], tuple[list[Value | None], dict[str, Any]]]
+    keeps_rank: bool = True
+
+
+def permutable(graph: Graph, facts: Facts, node: Node, rank: int) -> Permutable | None:
+    """How ``node`` runs on permuted data of ``rank`` axes; ``None`` where it cannot."""
+    if node.domain or node.captures or any(a.reference for a in node.attributes.values()):
+        return None
+    asker = _Asker(graph, facts, node, rank)
+    kind = node.op_type
+    if kind in UNARY:
+        return Permutable((0,), asker.same)
+    if kind in POINTWISE:
+        return asker.pointwise()
+    if kind == "Concat":
+        return asker.pointwise(asker.axis("axis", 1))
+    if kind in BY_AXIS:
+        return asker.by_axis(BY_AXIS[kind])
+    if kind in REDUCTIONS:
+        return asker.reduction()
+    if kind in ("QuantizeLinear", "DequantizeLinear"):
+        return asker.quantization()
+    if kind == "Pad":
+        return asker.pad()
+    return asker.slice() if kind == "Slice" else None
+
+
+_Rebuild = Callable[[Perm, list[Value | None]], tuple[list[Value | None], dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asker:
+    """One node and what is known about its operands."""
+
+    graph: Graph
+    facts: Facts
+    node: Node
+    rank: int
+
+    def same(self, perm: Perm, inputs: list[Value | None]) -> tuple[list[Value | None], dict[str, Any]]:
+        """Nothing changes."""
+        return inputs, dict(self.node.attributes)
+
+    def pointwise(self, rebuild: _Rebuild | None = None) -> Permutable | None:
+        """Operands are data of the same rank, or constants, which are permuted in the file."""
+        if "broadcast" in self.node.attributes or self.graph.opset() < 7:
+            return None
+        constants = [i for i, v in enumerate(self.node.inputs) if self.graph.tensor(v) is not None]
+        data = tuple(i for i in range(len(self.node.inputs)) if i not in constants)
+        if any(v is None or self.facts.rank(v) != self.rank for v in (self.node.inputs[i] for i in data)):
+            return None
+        if any(len(self._tensor(i).shape) > self.rank for i in constants):
+            return None
+
+        def permuted(perm: Perm, inputs: list[Value | None]) -> tuple[list[Value | None], dict[str, Any]]:
+            for slot in constants:
+                if self._tensor(slot).size != 1:
+                    inputs[slot] = self.graph.add_constant(_permuted(self._tensor(slot), perm))
+            return (rebuild or self.same)(perm, inputs)
+
+        return Permutable(data, permuted) if data else None
+
+    def _tensor(self, slot: int) -> Tensor:
+        tensor = self.graph.tensor(self.node.inputs[slot])
+        assert tensor is not None
+        return tensor
+
+    def axis(self, name: str, default: int) -> _Rebuild:
+        """Only an axis changes."""
+
+        def moved(perm: Perm, inputs: list[Value | None]) -> tuple[list[Value | None], dict[str, Any]]:
+            axis = perm.index(self.node.attr(name, default) % self.rank)
+            return inputs, {**self.node.attributes, name: axis}
+
+        return moved
+
+    def by_axis(self, default: int) -> Permutable | None:
+        """Softmax and its like flatten before opset 13; ArgMax may drop its axis."""
+        if self.node.op_type in FLATTENING and self.graph.opset() < 13:
+            return None
+        if not self.node.attr("keepdims", 1):
+            return None
+        return Permutable((0,), self.axis("axis", default))
+
+    def reduction(self) -> Permutable | None:
+        """The axes move; where they are dropped, what is left must keep its order."""
+        axes = self._ints("axes", 1)
+        if not axes:
+            return None
+        dropped = {axis % self.rank for axis in axes}
+
+        def moved(perm: Perm, inputs: list[Value | None]) -> tuple[list[Value | None], dict[str, Any]]:
+            return self._with_ints("axes", 1, [perm.index(a) for a in dropped], inputs)
+
+        return Permutable((0,), moved, keeps_rank=bool(self.node.attr("keepdims", 1)))
+
+    def drops_alike(self, perm: Perm) -> bool:
+        """Whether a reduction that drops its axes leaves the others in the same order."""
+        dropped = {axis % self.rank for axis in self._ints("axes", 1) or ()}
+        left = [axis for axis in perm if axis not in dropped]
+        return left == sorted(left)
+
+    def quantization(self) -> Permutable | None:
+        """One scale for all, or one for each place of an axis."""
+        shape = None if self.node.inputs[1] is None else self.facts.shape(self.node.inputs[1])
+        if shape is None or len(shape) > 1:
+            return None
+        one = all(dim == 1 for dim in shape)
+        return Permutable((0,), self.same if one else self.axis("axis", 1))
+
+    def pad(self) -> Permutable | None:
+        """The padding of each axis moves with it."""
+        pads = self._ints("pads", 1)
+        if pads is None or len(pads) != 2 * self.rank or self.node.input(3) is not None:
+            return None
+
+        def moved(perm: Perm, inputs: list[Value | None]) -> tuple[list[Value | None], dict[str, Any]]:
+            new = [pads[axis + end] for end in (0, self.rank) for axis in perm]
+            return self._with_ints("pads", 1, new, inputs)
+
+        return Permutable((0,), moved)
+
+    def slice(self) -> Permutable | None:
+        """The axes, or those meant where none are given, move."""
+        axes = self._ints("axes", 3)
+        if axes is None:
+            starts = self._ints("starts", 1)
+            if starts is None or self.node.input(3) is not None:
+                return None
+            axes = list(range(len(starts)))
+
+        def moved(perm: Perm, inputs: list[Value | None]) -> tuple[list[Value | None], dict[str, Any]]:
+            return self._with_ints("axes", 3, [perm.index(a % self.rank) for a in axes], inputs)
+
+        return Permutable((0,), moved)
+
+    def _ints(self, name: str, slot: int) -> list[int] | None:
+        """Numbers given by an attribute or a constant operand."""
+        if name in self.node.attributes:
+            given: Sequence[int] = self.node.attr(name)
+            return list(given)
+        array = self.graph.const(self.node.input(slot))
+        return None if array is None else [int(i) for i in array.reshape(-1)]
+
+    def _with_ints(
+        self, name: str, slot: int, numbers: list[int], inputs: list[Value | None]
+    ) -> tuple[list[Value | None], dict[str, Any]]:
+        """Other numbers, given in the way they were (or may be: Slice has had operands since opset 10)."""
+        as_attribute = name in self.node.attributes or (self.node.op_type == "Slice" and len(inputs) == 1)
+        if as_attribute:
+            return inputs, {**self.node.attributes, name: numbers}
+        while len(inputs) <= slot:
+            inputs.append(None)
+        inputs[slot] = self.graph.add_constant(np.array(numbers, np.int64))
+        return inputs, dict(self.node.attributes)
+
+
+def drops_alike(graph: Graph, facts: Facts, node: Node, rank: int, perm: Perm) -> bool:
+    """Whether a reduction that drops its axes gives the same result on data permuted by ``perm``."""
+    return _Asker(graph, facts, node, rank).drops_alike(perm)
+
+
+def _permuted(tensor: Tensor, perm: Perm) -> np.ndarray:
+    """A constant that broadcasts to permuted data as it did to the data before."""
+    array = tensor.array
+    full = array.reshape((1,) * (len(perm) - array.ndim) + array.shape)
+    return np.ascontiguousarray(full.transpose(perm))
+
+
+def inverse(perm: Perm) -> Perm:
+    """The permutation that takes ``perm`` back."""
+    return tuple(int(i) for i in np.argsort(perm))

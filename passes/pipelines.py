@@ -1,0 +1,114 @@
+"""What runs, in which order: every pass of the catalogue by name, and the default pipeline."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType
+
+from optimizer.ir import UsageError
+from optimizer.rewrite import Declared, Group, Pass, Pipeline, Rule, RulePass, default_registry, pass_of
+from passes import (
+    arithmetic,
+    boolean,
+    cast,
+    clip,
+    contrib,
+    control,
+    cse,
+    dce,
+    fold,
+    fuse_affine,
+    fuse_conv,
+    fuse_linear,
+    fuse_pad,
+    identity,
+    idiom_activation,
+    idiom_gelu,
+    idiom_norm,
+    idiom_softmax,
+    infer,
+    inline,
+    layout,
+    sequence,
+    shape,
+    slice_concat,
+    strength,
+    target,
+    transpose,
+    view,
+)
+
+
+def rules_of(*families: ModuleType) -> list[Rule]:
+    """The rules that the families declare, in their order."""
+    declared = [item for family in families for item in default_registry.of_module(family.__name__)]
+    return [item for item in declared if isinstance(item, Rule)]
+
+
+PASSES: Mapping[str, tuple[Pass, ...]] = {
+    "infer": (infer.INFER,),
+    "inline": (inline.INLINE,),
+    "eliminate": (RulePass("eliminate", rules_of(identity, arithmetic, cast, boolean, clip)),),
+    "dce": (dce.DCE,),
+    "fold": (fold.BIND, fold.FOLD),
+    "shape": (RulePass("shape", rules_of(target, shape, view, slice_concat)), shape.SHARE),
+    "control": (control.CONTROL, RulePass("control", rules_of(sequence))),
+    "idiom": (RulePass("idiom", rules_of(idiom_norm, idiom_softmax, idiom_gelu, idiom_activation)),),
+    "transpose": (RulePass("transpose", rules_of(transpose)),),
+    "layout": (layout.LAYOUT,),
+    "fuse": (RulePass("fuse", rules_of(fuse_pad, fuse_conv, fuse_linear, fuse_affine)),),
+    "strength": (RulePass("strength", rules_of(strength)),),
+    "choose": (RulePass("choose", rules_of(contrib)),),
+    "cse": (cse.CSE,),
+}
+"""What each name stands for, in the order in which its parts run."""
+
+_GROUPS = {
+    "clean": ("inline", "eliminate", "dce"),
+    "fold": ("fold", "shape", "control"),
+    "idiom": ("idiom",),
+    "rules": (),
+    "layout": ("transpose", "layout"),
+    "fuse": ("fuse",),
+    "choose": ("strength", "choose"),
+    "share": ("cse", "dce"),
+}
+
+
+def default_pipeline(extra_rules: Iterable[Declared] = (), skip: Iterable[str] = ()) -> Pipeline:
+    """All groups, repeated until nothing changes; ``extra_rules`` run after the idioms.
+
+    Raises:
+        UsageError: ``skip`` names no pass.
+    """
+    left_out = {name for name in skip if passes_of(name)}
+    extra = tuple(pass_of(item) for item in extra_rules)
+    groups = [
+        Group(group, tuple(p for name in names if name not in left_out for p in PASSES[name]))
+        for group, names in _GROUPS.items()
+    ]
+    return Pipeline([Group(g.name, extra) if g.name == "rules" else g for g in groups])
+
+
+def named_pipeline(names: Sequence[str], extra_rules: Iterable[Declared] = ()) -> Pipeline:
+    """These passes, once each, in this order; a name may be that of one of ``extra_rules``.
+
+    Raises:
+        UsageError: there is no such pass.
+    """
+    extra = {item.name: (pass_of(item),) for item in extra_rules}
+    return Pipeline([Group(name, extra.get(name) or passes_of(name)) for name in names], repeat=False)
+
+
+def passes_of(name: str) -> tuple[Pass, ...]:
+    """What a name stands for.
+
+    Raises:
+        UsageError: nothing; the message suggests what it may have meant.
+    """
+    if name in PASSES:
+        return PASSES[name]
+    near = difflib.get_close_matches(name, PASSES, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(PASSES)}"
+    raise UsageError(f"no pass '{name}'; {hint}")

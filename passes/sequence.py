@@ -1,0 +1,57 @@
+"""Sequences and optionals that are made and taken apart again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optimizer.ir import Value
+from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
+
+_MADE = P.SequenceConstruct(P.rest("parts"), name="made")
+
+
+@graph_optimizer(P.SequenceAt(_MADE, "i"), constants="i", tag="E0")
+def take_from_new_sequence(m: Match, rw: Rewriter) -> Value:
+    """SequenceAt(SequenceConstruct(a, b), 1) -> b"""
+    index = int(m.array(m.i).item())
+    m.require(-len(m.parts) <= index < len(m.parts), "the index is out of range")
+    return m.parts[index]
+
+
+@graph_optimizer(P.SequenceLength(_MADE), tag="E0")
+def count_new_sequence(m: Match, rw: Rewriter) -> Value:
+    """SequenceLength(SequenceConstruct(a, b)) -> 2"""
+    return rw.const(np.array(len(m.parts), np.int64))
+
+
+@graph_optimizer(P.ConcatFromSequence(_MADE, name="join"), tag="E0")
+def join_new_sequence(m: Match, rw: Rewriter) -> Value:
+    """ConcatFromSequence(SequenceConstruct(a, b)) -> Concat(a, b)"""
+    m.require(not m.join.attr("new_axis", 0), "the tensors are stacked, not joined")
+    return rw.op.Concat(*m.parts, axis=m.join.attr("axis"))
+
+
+@graph_optimizer(
+    P.SequenceInsert(P.any_of(_MADE, P.SequenceEmpty(name="empty")), "x", P.maybe("i")),
+    constants="i",
+    tag="E0",
+)
+def insert_into_new_sequence(m: Match, rw: Rewriter) -> Value:
+    """SequenceInsert(SequenceConstruct(a, b), x) -> SequenceConstruct(a, b, x)"""
+    parts = list(m.parts) if m.nodes[1].op_type == "SequenceConstruct" else []
+    index = len(parts) if m.i is None else int(m.array(m.i).item())
+    m.require(-len(parts) <= index <= len(parts), "the index is out of range")
+    parts.insert(index, m.x)
+    return rw.op.SequenceConstruct(*parts)
+
+
+@graph_optimizer(P.OptionalGetElement(P.Optional("x")), tag="E0")
+def take_from_new_optional(m: Match, rw: Rewriter) -> Value:
+    """OptionalGetElement(Optional(x)) -> x"""
+    return m.x
+
+
+@graph_optimizer(P.OptionalHasElement(P.Optional("x")), tag="E0")
+def ask_new_optional(m: Match, rw: Rewriter) -> Value:
+    """OptionalHasElement(Optional(x)) -> true"""
+    return rw.const(np.array(True))
