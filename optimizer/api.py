@@ -13,7 +13,7 @@ from optimizer.options import Options, Source
 from optimizer.report import Report
 from optimizer.rewrite import Declared, GraphPass, Instrument, Pass, Rule, RulePass, graph_optimizer
 from optimizer.runtime import Session
-from optimizer.workflow import comparable, run
+from optimizer.workflow import Catalogue, comparable, run
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -106,8 +106,6 @@ def optimize(
         StorageError: a file cannot be read or written.
         VerificationFailed: a comparison failed and could not be, or was not to be, rolled back.
     """
-    from passes import pipelines
-
     options = Options(
         passes,
         skip,
@@ -133,7 +131,7 @@ def optimize(
         instruments,
         progress,
     )
-    model, report = run(source, options, None if output is None else Path(output), pipelines)
+    model, report = run(source, options, None if output is None else Path(output), _catalogue())
     return Result(model, report, external_data)
 
 
@@ -159,11 +157,16 @@ def check(
 
 def pass_names() -> list[tuple[str, str]]:
     """Every pass by name, in the order of the default pipeline, with the number of its rules or its kind."""
-    from passes.pipelines import PASSES
-
-    return [(name, _kind_of(steps)) for name, steps in PASSES.items()]
+    return [(name, _kind_of(steps)) for name, steps in _catalogue().PASSES.items()]
 
 
 def _kind_of(steps: Sequence[Pass]) -> str:
     rules = sum(len(step.rules) for step in steps if isinstance(step, RulePass))
     return f"{rules} rules" if rules else "whole graph"
+
+
+def _catalogue() -> Catalogue:
+    """The rewrites; the one place where the engine learns that there are any."""
+    from passes import pipelines
+
+    return pipelines

@@ -114,8 +114,11 @@ def share_by_contents(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool
         fact = facts.of(node.value())
         if fact.value is None or fact.dtype not in (DType.INT64, DType.INT32) or None in fact.value.items:
             continue
-        first = firsts.setdefault((fact.dtype, fact.value.shape, tuple(fact.value.items)), node.value())
-        if first.node != key and not ctx.is_kept(node) and ctx.allows("share-by-contents", path, graph, node):
+        contents = (fact.dtype, fact.value.shape, tuple(fact.value.items))
+        first = firsts.get(contents)
+        if first is None or first not in graph:
+            firsts[contents] = node.value()
+        elif not ctx.is_kept(node) and ctx.allows("share-by-contents", path, graph, node):
             changed |= _merge(ctx, path, graph, node, first)
     return changed
 

@@ -31,7 +31,7 @@ PROTOBUF_PLACES = (
 TAKES_A_PROTOBUF_MODEL = (  # may name its type in annotations
     "optimizer/runtime/session.py",
     "optimizer/verify/",
-    "optimizer/workflow.py",
+    "optimizer/options.py",
     "optimizer/api.py",
 )
 REFERENCE_PLACES = ("optimizer/runtime/delegate.py",)

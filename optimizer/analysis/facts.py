@@ -163,6 +163,9 @@ class Facts:
             old = self._known.get(key)
             if old is None or not (node := self.graph.node(key)).is_operator:
                 continue
+            for operand in node.operands:
+                if operand is not None:
+                    self.of(operand)  # an edit may have made it after the node was inferred
             for position in range(len(node.bodies)):
                 if (key, position) in self._bodies:
                     self._spread_into(self._bodies[key, position], node.captures_of(position))

@@ -16,7 +16,7 @@ from optimizer.io.tensors import (
     write_sparse,
     write_tensor,
 )
-from optimizer.io.typeprotos import read_type, write_type
+from optimizer.io.typeprotos import read_type, text_of, write_type
 from optimizer.ir import Attribute, AttributeKind, DType, Graph, InvalidModel, TensorType, ValueType
 
 _Kind = AttributeKind
@@ -63,8 +63,8 @@ def read_attribute(
         return Attribute(_Kind.INTS, tuple(proto.ints))
     kind = _kind(proto)
     if proto.ref_attr_name:
-        return Attribute(kind, None, proto.ref_attr_name, proto.doc_string)
-    return Attribute(kind, _read_value(proto, kind, files, read_body), "", proto.doc_string)
+        return Attribute(kind, None, proto.ref_attr_name, text_of(proto.doc_string))
+    return Attribute(kind, _read_value(proto, kind, files, read_body), "", text_of(proto.doc_string))
 
 
 def _kind(proto: AttributeProto) -> AttributeKind:
@@ -147,11 +147,11 @@ def write_attribute(
         case _Kind.STRING:
             proto.s = encode_text(value)
         case _Kind.TENSOR:
-            write_tensor(value, "", proto.t, keep_raw=True)
+            write_tensor(value, None, proto.t, keep_raw=True)
         case _Kind.GRAPH:
             write_body(value, proto.g)
         case _Kind.SPARSE_TENSOR:
-            write_sparse(value, "", proto.sparse_tensor)
+            write_sparse(value, proto.sparse_tensor)
         case _Kind.TYPE_PROTO:
             write_type(value, proto.tp)
         case _Kind.FLOATS:
@@ -170,10 +170,10 @@ def _write_rare_list(
             case _Kind.STRINGS:
                 proto.strings.append(encode_text(item))
             case _Kind.TENSORS:
-                write_tensor(item, "", proto.tensors.add(), keep_raw=True)
+                write_tensor(item, None, proto.tensors.add(), keep_raw=True)
             case _Kind.GRAPHS:
                 write_body(item, proto.graphs.add())
             case _Kind.SPARSE_TENSORS:
-                write_sparse(item, "", proto.sparse_tensors.add())
+                write_sparse(item, proto.sparse_tensors.add())
             case _Kind.TYPE_PROTOS:
                 write_type(item, proto.type_protos.add())

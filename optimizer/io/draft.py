@@ -119,6 +119,8 @@ def draft_scope(
     touched = [(proto, tuple(proto.input), tuple(proto.output)) for proto in protos]
     producers = _producers(touched, given, where)
     defined = frozenset(producers).union(given)
+    if not all(isinstance(name, str) for name in defined):
+        raise InvalidModel(f"a tensor name in {where} is not valid UTF-8")
     for scope in outer:
         for name in sorted(defined & scope):
             notes.add(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
 from onnx import FunctionProto, ModelProto, OperatorSetIdProto, ValueInfoProto
@@ -13,8 +11,9 @@ from onnx import FunctionProto, ModelProto, OperatorSetIdProto, ValueInfoProto
 from optimizer.io.attributes import read_attribute
 from optimizer.io.draft import Notes, draft_graph, draft_scope
 from optimizer.io.files import ExternalFiles, decode, read_bytes
+from optimizer.io.pause import no_garbage_collection
 from optimizer.io.scope import Reader, canonical_domain
-from optimizer.io.typeprotos import has_negative_dim, read_metadata
+from optimizer.io.typeprotos import has_negative_dim, read_metadata, text_of
 from optimizer.io.wire import split
 from optimizer.ir import Function, InvalidModel, Model
 
@@ -39,15 +38,14 @@ def load(source: str | os.PathLike[str] | bytes | ModelProto, *, freeze_initiali
     """
     path = Path(source) if isinstance(source, (str, os.PathLike)) else None
     try:
-        with _no_garbage_collection():
+        with no_garbage_collection():
             files = ExternalFiles(path.parent if path else None)
             proto, raw = _parse(source, path)
             return _build(proto, Reader(files, raw, Notes()), freeze_initializers)
-    except UnicodeDecodeError:
-        error = InvalidModel("a name in it is not valid UTF-8")
-    except InvalidModel as found:
-        error = found
-    raise InvalidModel(f"{path}: {error}" if path else str(error)) from error
+    except InvalidModel as error:
+        if path is None:
+            raise
+        raise InvalidModel(f"{path}: {error}") from error
 
 
 def _parse(
@@ -67,18 +65,6 @@ def _parse(
     return decode(header, data), raw
 
 
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    # A graph is millions of small objects that all stay; each collection would walk them again.
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 def _build(proto: ModelProto, reader: Reader, freeze: bool) -> Model:
     notes = reader.notes
     reader.ir_version = proto.ir_version
@@ -95,17 +81,17 @@ def _build(proto: ModelProto, reader: Reader, freeze: bool) -> Model:
         graph,
         proto.ir_version,
         {function.key: function for function in functions},
-        proto.producer_name,
-        proto.producer_version,
+        text_of(proto.producer_name),
+        text_of(proto.producer_version),
         proto.domain,
         proto.model_version,
-        proto.doc_string,
+        text_of(proto.doc_string),
         read_metadata(proto.metadata_props),
         extras=_extras(proto, notes),
     )
     if len(model.functions) != len(functions):
         raise InvalidModel("two functions have the same domain, name and overload")
-    reader.note_unknown_operators(model)
+    reader.note_unknown_operators(model.functions)
     model.warnings = notes.lines()
     return model
 
@@ -137,7 +123,7 @@ def _function(proto: FunctionProto, reader: Reader) -> Function:
         proto.overload,
         tuple(proto.attribute),
         {a.name: read_attribute(a, reader.files, reader.no_body) for a in proto.attribute_proto},
-        proto.doc_string,
+        text_of(proto.doc_string),
         read_metadata(proto.metadata_props),
     )
 

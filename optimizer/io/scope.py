@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 from onnx import FunctionProto, GraphProto, NodeProto, SparseTensorProto, ValueInfoProto, defs
@@ -13,7 +13,7 @@ from optimizer.io.attributes import read_attribute
 from optimizer.io.draft import NodeDraft, Notes, ScopeDraft
 from optimizer.io.files import ExternalFiles
 from optimizer.io.tensors import densify, read_sparse, read_tensor
-from optimizer.io.typeprotos import read_info, read_metadata
+from optimizer.io.typeprotos import read_info, read_metadata, text_of
 from optimizer.ir import (
     IR_DOMAIN,
     Attribute,
@@ -21,7 +21,6 @@ from optimizer.ir import (
     DType,
     Graph,
     InvalidModel,
-    Model,
     Origin,
     SparseTensor,
     Tensor,
@@ -52,6 +51,7 @@ class Reader:
         self.raw = raw
         self.notes = notes
         self.ir_version = 0
+        self.operators: Counter[tuple[str, str, str, int]] = Counter()
 
     def read_graph(
         self, draft: ScopeDraft, opsets: dict[str, int], *, freeze: bool = False, main: bool = False
@@ -60,7 +60,7 @@ class Reader:
         assert draft.proto is not None
         proto = draft.proto
         graph = Graph(proto.name, opsets)
-        graph.doc_string, graph.metadata = proto.doc_string, read_metadata(proto.metadata_props)
+        graph.doc_string, graph.metadata = text_of(proto.doc_string), read_metadata(proto.metadata_props)
         scope = _Scope(self, graph, proto.value_info)
         # The declarations come last in the order of precedence but are indexed first, so that every value
         # is made with its own: a frozen node would have to be made twice.
@@ -90,19 +90,22 @@ class Reader:
         """
         raise InvalidModel(f"graph '{proto.name}' stands where no graph can be")
 
-    def note_unknown_operators(self, model: Model) -> None:
-        """Warns of operators that have neither a schema nor a function in the model."""
-        for _, graph in model.graphs():
-            counts = Counter((n.domain, n.op_type, n.overload) for n in graph.nodes)
-            for key, count in counts.items():
-                if key in model.functions:
-                    continue
-                domain, op_type, _ = key
-                if domain not in graph.opsets:
-                    self.notes.add("operators of a domain that is not imported", f"'{domain}::{op_type}'")
-                elif not defs.has(op_type, graph.opsets[domain], domain):
-                    what = f"{domain}::{op_type}" if domain else op_type
-                    self.notes.add("operators without a schema (left as they are)", f"{what} ({count})")
+    def note_unknown_operators(self, functions: Collection[tuple[str, str, str]]) -> None:
+        """Warns of operators that have neither a schema nor a function in the model.
+
+        Raises:
+            InvalidModel: the name of one is no text.
+        """
+        for (domain, op_type, overload, version), count in self.operators.items():
+            what = f"{domain}::{op_type}" if domain else op_type
+            if not (isinstance(op_type, str) and isinstance(domain, str)):
+                raise InvalidModel(f"operator {what!r}: its name is not valid UTF-8")
+            if (domain, op_type, overload) in functions:
+                continue
+            if not version:
+                self.notes.add("operators of a domain that is not imported", f"'{what}'")
+            elif not defs.has(op_type, version, domain):
+                self.notes.add("operators without a schema (left as they are)", f"{what} ({count})")
 
 
 class _Scope:
@@ -183,15 +186,18 @@ class _Scope:
     def nodes(self, drafts: Iterable[NodeDraft]) -> None:
         """Makes the operators; Constant nodes become constants."""
         values, seen = self.values, set[str]()
+        operators, opsets = self.reader.operators, self.graph.opsets
         for draft in drafts:
             proto = draft.proto
-            op_type, domain, name = proto.op_type, canonical_domain(proto.domain), proto.name
+            op_type, domain, name = proto.op_type, canonical_domain(proto.domain), text_of(proto.name)
             if op_type == "Constant" and not domain and self._constant(draft):
                 continue
             if name:
                 if name in seen:
                     self.reader.notes.add("node names are not unique", f"'{name}'")
                 seen.add(name)
+            overload = proto.overload
+            operators[domain, op_type, overload, opsets.get(domain, 0)] += 1
             node = self.graph.add(
                 op_type,
                 [values[i] if i else None for i in draft.inputs],
@@ -199,7 +205,7 @@ class _Scope:
                 [self.info(o) for o in draft.outputs],
                 domain=domain,
                 captures=[values[i] for body in draft.bodies for i in body.free] if draft.bodies else (),
-                overload=proto.overload,
+                overload=overload,
                 name=name,
                 origin=self._origin(proto),
             )
@@ -247,8 +253,10 @@ class _Scope:
         attributes = {
             proto.name: read_attribute(proto, self.reader.files, read_body) for proto in draft.proto.attribute
         }
-        if len(attributes) != len(draft.proto.attribute):
-            raise InvalidModel(f"{draft.label} has an attribute twice")
+        if len(attributes) != len(draft.proto.attribute) or not all(
+            isinstance(name, str) for name in attributes
+        ):
+            raise InvalidModel(f"{draft.label} has an attribute twice, or one whose name is no text")
         return attributes
 
     def _origin(self, proto: NodeProto) -> Origin:
@@ -257,7 +265,7 @@ class _Scope:
                 "device configurations of nodes (dropped)", NodeDraft(proto, (), (), ()).label
             )
         if proto.doc_string or proto.metadata_props:
-            return Origin(proto.doc_string, read_metadata(proto.metadata_props))
+            return Origin(text_of(proto.doc_string), read_metadata(proto.metadata_props))
         return _NO_ORIGIN
 
     def _constant(self, draft: NodeDraft) -> bool:

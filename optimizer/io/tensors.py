@@ -180,10 +180,11 @@ def _from_entries(
 # ---------------------------------------------------------------- out
 
 
-def write_tensor(tensor: Tensor, name: str, proto: TensorProto, *, keep_raw: bool) -> Bytes | None:
+def write_tensor(tensor: Tensor, name: str | None, proto: TensorProto, *, keep_raw: bool) -> Bytes | None:
     """Fills ``proto``, which must be empty. A constant that came from a file is not loaded.
 
     Args:
+        name: the constant's name; ``None`` leaves the one it was read with, if any.
         keep_raw: put the elements' bytes into ``proto``; otherwise bulky ones are only returned.
 
     Returns:
@@ -204,7 +205,8 @@ def write_tensor(tensor: Tensor, name: str, proto: TensorProto, *, keep_raw: boo
             proto.string_data.extend(encode_text(text) for text in tensor.array.flat)
         else:
             raw = pack(tensor.array, tensor.dtype)
-    proto.name = name
+    if name is not None:
+        proto.name = name
     if raw is not None and (keep_raw or len(raw) < SMALLEST_RAW):
         proto.raw_data = bytes(raw)
         return None
@@ -258,8 +260,8 @@ def densify(sparse: SparseTensor, proto: SparseTensorProto) -> Tensor:
     return Tensor(sparse.values.dtype, sparse.shape, load, Stored(proto))
 
 
-def write_sparse(sparse: SparseTensor, name: str, proto: SparseTensorProto) -> None:
+def write_sparse(sparse: SparseTensor, proto: SparseTensorProto) -> None:
     """Fills ``proto``, which must be empty."""
-    write_tensor(sparse.values, name, proto.values, keep_raw=True)
-    write_tensor(sparse.indices, "", proto.indices, keep_raw=True)
+    write_tensor(sparse.values, None, proto.values, keep_raw=True)
+    write_tensor(sparse.indices, None, proto.indices, keep_raw=True)
     proto.dims.extend(sparse.shape)

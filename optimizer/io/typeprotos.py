@@ -150,7 +150,7 @@ def read_info(proto: ValueInfoProto) -> ValueInfo:
     return ValueInfo(
         proto.name,
         read_type(proto.type) if proto.HasField("type") else None,
-        proto.doc_string,
+        text_of(proto.doc_string),
         read_metadata(proto.metadata_props),
     )
 
@@ -166,9 +166,14 @@ def write_info(info: ValueInfo, name: str, proto: ValueInfoProto) -> None:
         write_metadata(info.metadata, proto.metadata_props)
 
 
+def text_of(text: str | bytes) -> str:
+    """A text nobody computes with. Protobuf gives bytes where it is not valid UTF-8: those are replaced."""
+    return text if isinstance(text, str) else text.decode(errors="replace")
+
+
 def read_metadata(entries: Iterable[StringStringEntryProto]) -> tuple[tuple[str, str], ...]:
     """``metadata_props`` as pairs, in order."""
-    return tuple((entry.key, entry.value) for entry in entries)
+    return tuple((text_of(entry.key), text_of(entry.value)) for entry in entries)
 
 
 def write_metadata(pairs: Iterable[tuple[str, str]], entries: object) -> None:

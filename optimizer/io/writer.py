@@ -9,6 +9,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 
 from optimizer.io.attributes import write_attribute
 from optimizer.io.loader import DECLARED
+from optimizer.io.pause import no_garbage_collection
 from optimizer.io.tensors import Stored, write_tensor
 from optimizer.io.typeprotos import read_type, write_info, write_metadata
 from optimizer.io.wire import SMALLEST_RAW, Bytes
@@ -71,6 +72,11 @@ def to_proto(model: Model, *, annotate: bool = False) -> ModelProto:
 
 def write_model(model: Model, *, annotate: bool = False) -> Written:
     """The model as a message, its bulky weights left aside."""
+    with no_garbage_collection():
+        return _write(model, annotate)
+
+
+def _write(model: Model, annotate: bool) -> Written:
     written = Written(ModelProto())
     proto = written.proto
     proto.ir_version = max(model.ir_version, 4)  # before 4 every initializer had to be an input as well

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import zlib
 from collections.abc import Iterable
 from importlib.metadata import entry_points
 from os import PathLike
@@ -36,7 +37,8 @@ def extensions(
 def _of_file(path: Path) -> list[Declared]:
     if not path.is_file():
         raise UsageError(f"no rule file {path}")
-    name = f"oinfer_rules_{path.stem}"
+    name = f"oinfer_rules_{path.stem}_{zlib.crc32(str(path.resolve()).encode()):08x}"
+    default_registry.forget(name)
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{path} is not a Python file")

@@ -94,6 +94,10 @@ class Registry:
     def __iter__(self) -> Iterator[Declared]:
         return iter(self._items.values())
 
+    def forget(self, module: str) -> None:
+        """Drops what a module declared, before it is loaded anew."""
+        self._items = {key: item for key, item in self._items.items() if key[0] != module}
+
     def of_module(self, module: str) -> list[Declared]:
         """What one module declares, in order."""
         return [item for item in self if item.key[0] == module]

@@ -9,7 +9,7 @@ import numpy as np
 
 from optimizer.ir import DType, Tensor, ValueInfo
 from optimizer.runtime.context import ExecutionContext
-from optimizer.runtime.precision import NARROW_FLOATS, Array
+from optimizer.runtime.precision import Array, true_dtype, true_value
 
 
 class Nothing:
@@ -181,19 +181,4 @@ class Call:
         return f"Call({self.op_type}-{self.opset} '{self.name}')"
 
 
-_TRUE_FLOATS = frozenset(d for d in NARROW_FLOATS if d.itemsize == 2) | {np.dtype(np.float32)}
-
-
-def true_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """float64 for float16, bfloat16 and float32, complex128 for complex64, else ``dtype``."""
-    if dtype in _TRUE_FLOATS:
-        return np.dtype(np.float64)
-    return np.dtype(np.complex128) if dtype == np.complex64 else dtype
-
-
-def true_value(value: Any) -> Any:
-    """A value with every tensor in it upcast as truth mode wants."""
-    if isinstance(value, np.ndarray):
-        wanted = true_dtype(value.dtype)
-        return value if wanted == value.dtype else value.astype(wanted)
-    return [true_value(v) for v in value] if isinstance(value, list) else value
+__all__ = ["NONE", "Body", "Call", "Nothing", "true_dtype", "true_value"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -59,7 +59,7 @@ class Compiler:
 
         Raises:
             MissingKernel: nothing can run a node of the slice (with the policy ``error``).
-            InvalidGraph: an output depends on a graph input that is not among ``inputs``.
+            InvalidGraph: an output depends on a graph input that is not among ``inputs``, or on itself.
         """
         nodes, constants = self._slice(set(inputs), outputs)
         slot_of = {value: UNUSED + 1 + i for i, value in enumerate(dict.fromkeys(inputs))}
@@ -84,7 +84,7 @@ class Compiler:
 
     def step(self, node: Node) -> tuple[KernelFunction, Call]:
         """The node's kernel, taking captures behind its inputs, and its call."""
-        return self._bind(node, (True,) * len(node.outputs))
+        return self._bind(node, (True,) * len(node.outputs), set(node.operands))
 
     # ---------------------------------------------------------------- the slice
 
@@ -93,6 +93,7 @@ class Compiler:
     ) -> tuple[list[Node], list[tuple[Value, Tensor]]]:
         """The operator nodes between ``inputs`` and ``outputs``, in order, and the constants they read."""
         done: dict[int, Node] = {}
+        opened: set[int] = set()
         constants: dict[Value, Tensor] = {}
         stack: list[tuple[Value, bool]] = [(v, False) for v in reversed(list(outputs))]
         while stack:
@@ -107,7 +108,10 @@ class Compiler:
                 constants[value] = tensor
             elif ready:
                 done[node.id] = node
+            elif node.id in opened:
+                raise InvalidGraph(f"{self.graph.label(node)} depends on itself")
             else:
+                opened.add(node.id)
                 stack.append((value, True))
                 stack.extend((v, False) for v in reversed(node.operands) if v is not None)
         return _in_order(done), list(constants.items())
@@ -126,7 +130,7 @@ class Compiler:
             touched = dict.fromkeys(i for i in (*reads, *writes) if i > UNUSED)
             frees = tuple(i for i in touched if i not in seen)
             seen.update(touched)
-            run, call = self._bind(node, tuple(i != UNUSED for i in writes))
+            run, call = self._bind(node, tuple(i != UNUSED for i in writes), given)
             only = writes[0] if len(writes) == 1 and writes[0] != UNUSED else -1
             steps.append(Step(run, call, reads, only, writes, frees, node))
         steps.reverse()
@@ -134,7 +138,10 @@ class Compiler:
 
     # ---------------------------------------------------------------- one node
 
-    def _bind(self, node: Node, wanted: Sequence[bool]) -> tuple[KernelFunction, Call]:
+    def _bind(
+        self, node: Node, wanted: Sequence[bool], given: Container[Value | None]
+    ) -> tuple[KernelFunction, Call]:
+        """The kernel and call of a node; ``given`` are values that differ from run to run."""
         attributes = self._attributes(node)
         function = self.functions.get((node.domain, node.op_type, node.overload))
         bodies = {name: self._body(body) for name, body in node.bodies}
@@ -152,7 +159,7 @@ class Compiler:
             outputs=node.outputs,
             wanted=wanted,
             constant_inputs=frozenset(
-                i for i, v in enumerate(node.inputs) if self.graph.tensor(v) is not None
+                i for i, v in enumerate(node.inputs) if v not in given and self.graph.tensor(v) is not None
             ),
             context=self.context,
             bodies=bodies,

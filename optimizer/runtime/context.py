@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from optimizer.ir import Tensor
 from optimizer.runtime.errors import LimitReached
 from optimizer.runtime.memory import LiveMemory
 from optimizer.runtime.options import Options
+from optimizer.runtime.precision import Array, true_value
 
 
 class ExecutionContext:
@@ -36,6 +38,7 @@ class ExecutionContext:
         self.memory = LiveMemory()
         self._cache_left = self.options.cache_bytes
         self._generators: dict[tuple[int, float | None], np.random.Generator] = {}
+        self._constants: dict[int, tuple[Tensor, Array]] = {}
         self._deadline = float("inf")
 
     def begin(self) -> None:
@@ -64,6 +67,19 @@ class ExecutionContext:
                 found = np.random.Generator(bits)
             self._generators[key, seed] = found
         return found
+
+    def constant(self, tensor: Tensor) -> Array:
+        """The elements of a constant as kernels want them; forms that had to be made are kept."""
+        made = self._constants.get(id(tensor))
+        if made is not None:
+            return made[1]
+        array = tensor.array
+        ready: Array = true_value(array) if self.options.truth else array
+        if not ready.flags.aligned:
+            ready = ready.copy()  # BLAS would copy an unaligned (memory-mapped) weight on every call
+        if ready is not array:
+            self._constants[id(tensor)] = tensor, ready  # holding the tensor keeps its id its own
+        return ready
 
     def grant_cache(self, size: int) -> bool:
         """Takes ``size`` bytes off the budget for derived constants, if it still has them."""

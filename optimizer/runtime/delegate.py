@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optimizer.ir import DType, SparseTensor
-from optimizer.runtime.call import Call, true_value
+from optimizer.runtime.call import Call
+from optimizer.runtime.precision import true_value
 from optimizer.runtime.registry import Kernel
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from optimizer.ir import DType, OptionalType, SequenceType, ShapeDecl, TensorType, ValueInfo
-from optimizer.runtime.call import NONE, true_dtype
+from optimizer.runtime.call import NONE
 from optimizer.runtime.errors import BadFeed
 from optimizer.runtime.options import Placeholder
+from optimizer.runtime.precision import true_dtype
 
 
 def checked_feed(info: ValueInfo, value: Any, *, truth: bool = False) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optimizer.ir import Node, OptimizerError, Tensor, Value, ValueInfo
-from optimizer.runtime.call import Call, true_value
+from optimizer.runtime.call import Call
 from optimizer.runtime.context import ExecutionContext
 from optimizer.runtime.errors import ExecutionError, LimitReached, describe
 from optimizer.runtime.memory import LiveMemory
@@ -167,15 +167,9 @@ class Plan:
             size = max([UNUSED, *self.slot_of.values()]) + 1
             template: list[Any] = [None] * size
             for slot, tensor in self.constants:
-                template[slot] = self._load(tensor)
+                template[slot] = self.context.constant(tensor)
             self._template = template
         return self._template.copy()
-
-    def _load(self, tensor: Tensor) -> Any:
-        array = tensor.array
-        if not array.flags.aligned:
-            array = array.copy()  # BLAS would copy an unaligned (memory-mapped) weight on every call
-        return true_value(array) if self.context.options.truth else array
 
 
 @dataclass(slots=True)

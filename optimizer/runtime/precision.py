@@ -1,4 +1,4 @@
-"""float16 and bfloat16: computed in float32, rounded once per output."""
+"""float16 and bfloat16 are computed in float32, rounded once per output; in truth mode in float64."""
 
 from __future__ import annotations
 
@@ -78,3 +78,23 @@ def _narrow(value: Any, held: np.dtype[Any], narrow: np.dtype[Any]) -> Any:
         with np.errstate(over="ignore"):  # overflow to infinity is what rounding to float16 means
             return value.astype(narrow)
     return value
+
+
+# ---------------------------------------------------------------- truth mode
+
+_TRUE_FLOATS = frozenset(d for d in NARROW_FLOATS if d.itemsize == 2) | {np.dtype(np.float32)}
+
+
+def true_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """float64 for float16, bfloat16 and float32, complex128 for complex64, else ``dtype``."""
+    if dtype in _TRUE_FLOATS:
+        return np.dtype(np.float64)
+    return np.dtype(np.complex128) if dtype == np.complex64 else dtype
+
+
+def true_value(value: Any) -> Any:
+    """A value with every tensor in it upcast as truth mode wants."""
+    if isinstance(value, np.ndarray):
+        wanted = true_dtype(value.dtype)
+        return value if wanted == value.dtype else value.astype(wanted)
+    return [true_value(v) for v in value] if isinstance(value, list) else value

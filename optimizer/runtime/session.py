@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optimizer.ir import Attribute, Function, Graph, Model, Tensor, UsageError, Value
-from optimizer.runtime.call import true_value
 from optimizer.runtime.compiler import Compiler, FunctionKey
 from optimizer.runtime.context import ExecutionContext
 from optimizer.runtime.errors import BadFeed, LimitReached
 from optimizer.runtime.feeds import checked_feed, placeholder
 from optimizer.runtime.options import Options
 from optimizer.runtime.plan import Plan
+from optimizer.runtime.precision import true_value
 
 if TYPE_CHECKING:
     from onnx import ModelProto

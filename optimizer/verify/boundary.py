@@ -10,7 +10,7 @@ import numpy as np
 
 from optimizer.analysis import Atom, Dim, Elements, Fact, Ratio
 from optimizer.ir import DType, Graph, Value
-from optimizer.runtime.call import true_dtype
+from optimizer.runtime.precision import true_dtype
 from optimizer.verify.purpose import find_purpose
 from optimizer.verify.region import Region
 from optimizer.verify.values import make_values

@@ -11,22 +11,21 @@ from optimizer.verify.region import Region
 from optimizer.verify.rounding import ELEMENTWISE
 from optimizer.verify.sides import Side
 
-MAX_WORK = 4_000_000_000
+MAX_WORK = 1_000_000_000
 """Multiplications of one run above which a region is not run at all."""
-SMALL_WORK = 1_000_000
+SMALL_WORK = 20_000
 """Multiplications of one run below which smaller sizes are not worth the thought."""
 
-_WINDOWED = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "FusedConv"}
+_WINDOWED = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool", "FusedConv"}
 _PLANAR = _WINDOWED | {
     "BatchNormalization",
     "InstanceNormalization",
     "GlobalAveragePool",
     "GlobalMaxPool",
     "Pad",
-    "Concat",
-    "Resize",
 }
-_ROWS = {"MatMul", "Gemm", "FusedMatMul", "LayerNormalization", "RMSNormalization", "Softmax"}
+_ROWS = {"MatMul", "Gemm", "FusedMatMul", "LayerNormalization", "RMSNormalization", "Softmax", "ReduceMean"}
+_INDIFFERENT = _PLANAR | _ROWS | ELEMENTWISE | {"Concat", "Resize", "Transpose"}
 
 
 def work_of(region: Region, shapes: Mapping[Value, tuple[int, ...]]) -> int:
@@ -39,31 +38,28 @@ def smaller_sizes(region: Region, facts: Mapping[Value, Fact]) -> dict[tuple[int
     """Smaller static dims to check at: (axis from the end, size) to size; empty where sizes matter.
 
     Only where every operator treats all places of these axes alike: image planes of convolutions and
-    pools, rows of matrix products. The two image axes get different sizes.
+    pools, rows of matrix products. The image axes get different sizes. A region that does not work at
+    these sizes has to be run at its own.
     """
-    ops = {node.op_type for side in (region.before, region.after) for node in side.nodes}
-    shapes = [fact.shape for value in region.boundary if (fact := facts[value]).shape is not None]
-    if ops & _WINDOWED and ops <= _PLANAR | ELEMENTWISE:
-        reach = max(_reach(node) for side in (region.before, region.after) for node in side.nodes)
-        axes = {-1: reach + 3, -2: reach + 4, -3: reach + 3}
-        wanted = {
-            (axis - len(shape), dim.value or 0): axes.get(axis - len(shape), 0)
-            for shape in shapes
-            if 3 <= len(shape) <= 5
-            for axis, dim in enumerate(shape)
-            if axis >= 2
-        }
-    elif ops & _ROWS and ops <= _ROWS | ELEMENTWISE:
-        wanted = {
-            (axis - len(shape), dim.value or 0): 5 + axis
-            for shape in shapes
-            for axis, dim in enumerate(shape[:-1])
-            if len(shape) >= 2
-        }
-        return {key: size for key, size in wanted.items() if key[1] > 2 * size and key[0] == -2}
-    else:
+    sides = (region.before, region.after)
+    ops = {node.op_type for side in sides for node in side.nodes}
+    if not ops <= _INDIFFERENT:
         return {}
-    return {key: size for key, size in wanted.items() if size and key[1] > 2 * size}
+    reach = max((_reach(node) for side in sides for node in side.nodes), default=1)
+    planes = {-1: reach + 3, -2: reach + 4, -3: reach + 3}
+    found = {}
+    for value in region.boundary:
+        shape = facts[value].shape or ()
+        by_rows = len(shape) < 3 or (not ops & _PLANAR and (len(shape) == 3 or bool(ops & _ROWS)))
+        for axis, dim in enumerate(shape):
+            place = axis - len(shape)
+            if by_rows:
+                wanted = {-1: 0, -2: 5}.get(place, 3)
+            else:
+                wanted = planes.get(place, 0) if axis >= 2 else 0
+            if wanted and dim.value is not None and dim.value > 2 * wanted:
+                found[place, dim.value] = wanted
+    return found
 
 
 def _work_of_side(side: Side, elements: int) -> int:

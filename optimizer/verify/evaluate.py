@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -45,16 +47,22 @@ class Evaluator:
             call.key = side.origin[node.id]  # random ops draw by it: the same node draws the same
             self._steps.append((node, run, call))
 
-    def run(self, given: Mapping[Value, Any]) -> dict[Value, Any]:
+    def run(self, given: Mapping[Value, Any], end: float = math.inf) -> dict[Value, Any]:
         """Every value of the side, from boundary values and constants (values of its graph).
+
+        Args:
+            end: the monotonic clock after which no further node is run.
 
         Raises:
             ExecutionError: a kernel refused its inputs.
+            TimeoutError: the time is up.
         """
         values = dict(given)
         self._context.begin()
         with np.errstate(all="ignore"):
             for node, run, call in self._steps:
+                if time.monotonic() > end:
+                    raise TimeoutError
                 inputs = [None if v is None else values[v] for v in node.operands]
                 try:
                     results = listed(run(call, *inputs))

@@ -14,7 +14,7 @@ from optimizer.verify.cost import MAX_WORK, SMALL_WORK, smaller_sizes, work_of
 from optimizer.verify.implied import implied_values
 from optimizer.verify.region import Pairs, Region, TooLarge, Views, find_region, views_of
 from optimizer.verify.repeats import region_key
-from optimizer.verify.trial import Trial, Undecided
+from optimizer.verify.trial import TOO_LONG, Trial, Undecided
 
 REPEATS = 2
 """How often regions that look the same in every respect are checked."""
@@ -158,7 +158,7 @@ class LocalCheck:
             except Undecided:
                 pass  # its own sizes decide
         if work > MAX_WORK:
-            raise Undecided("takes too long to run")
+            raise Undecided(TOO_LONG)
         fault = trial(plain)
         if fault and not exact:
             implied = implied_values(region)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from optimizer.ir import Attribute, Function, Tensor, Value
 from optimizer.runtime import ExecutionError, is_exact
-from optimizer.runtime.call import true_value
+from optimizer.runtime.precision import true_value
 from optimizer.verify.agreement import bits_differ, nearly_differ
 from optimizer.verify.boundary import Assignment, Boundary, Draw
 from optimizer.verify.evaluate import Evaluator
@@ -19,6 +20,7 @@ from optimizer.verify.random_ops import is_random
 from optimizer.verify.region import Region
 from optimizer.verify.truth import TruthComparison, outputs_of
 
+TOO_LONG = "takes too long to run"
 SCALES = (1.0, 0.1, 30.0)
 MAX_ACCEPTED = 3
 
@@ -36,6 +38,7 @@ class Trial:
         exact: bit for bit in the model's own element types (E0); else in float64.
         bindings: what the attributes of the function around the region stand for.
         implied: numbers that stand in for written constants of the old side.
+        seconds: give up when it takes longer.
     """
 
     def __init__(
@@ -47,12 +50,14 @@ class Trial:
         bindings: Mapping[str, Attribute] | None = None,
         seed: int = 0,
         implied: Mapping[Value, float] | None = None,
+        seconds: float = 3.0,
     ) -> None:
         self._region = region
         self._functions = functions
         self._exact = exact
         self._bindings = bindings or {}
         self._seed = seed
+        self._end = time.monotonic() + seconds
         self._implied = implied or {}
         self._sides: dict[tuple[bool, bool], tuple[Evaluator, dict[Value, Any]]] = {}
         self._results: dict[tuple[bool, bool], dict[Value, Any]] = {}
@@ -79,7 +84,7 @@ class Trial:
                 if verdict:
                     return f"{verdict} ({_circumstances(draw, assignment)})"
             accepted += ran
-            if accepted >= MAX_ACCEPTED:
+            if accepted >= MAX_ACCEPTED or (accepted and number >= MAX_ACCEPTED):
                 break
         if not accepted:
             raise Undecided("no sizes tried suit the old nodes")
@@ -114,8 +119,13 @@ class Trial:
         evaluator, constants = known
         if (before, truth) in self._results:
             return evaluator, self._results[before, truth]
+        if time.monotonic() > self._end:
+            raise Undecided(TOO_LONG)
         given = {side.local[v]: true_value(array) if truth else array for v, array in feeds.items()}
-        self._results[before, truth] = evaluator.run({**constants, **given})
+        try:
+            self._results[before, truth] = evaluator.run({**constants, **given}, self._end)
+        except TimeoutError as error:
+            raise Undecided(TOO_LONG) from error
         return evaluator, self._results[before, truth]
 
     def _constant(self, value: Value, tensor: Tensor, truth: bool) -> Any:

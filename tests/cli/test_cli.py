@@ -53,7 +53,7 @@ from optimizer import graph_optimizer, P
 @graph_optimizer(P.Relu("x"), tag="E0")
 def swap_axes(m, rw):
     """Relu(x) -> Relu(x) with the last two axes swapped"""
-    m.require(m.rank(m.x) == 4, "not four axes")
+    m.require(m.rank(m.x) == 4 and m.producer(m.x).op_type != "Transpose", "done already")
     return rw.op.Relu(rw.op.Transpose(m.x, perm=[0, 1, 3, 2]))
 ''',
 }
@@ -146,13 +146,10 @@ def test_every_mode_of_verification_catches_a_swapped_axis(mode: str, model: Pat
     assert "Transpose" not in [node.op_type for node in onnx.load(out).graph.node]
 
 
-@pytest.mark.parametrize("kind", WRONG_RULES)
-@pytest.mark.parametrize("mode", ["full", "whole"])
+@pytest.mark.parametrize(("kind", "mode"), [("weight", "full"), ("axis", "full"), ("axis", "whole")])
 def test_without_rollback_a_wrong_rule_fails_the_run(
     kind: str, mode: str, model: Path, tmp_path: Path
 ) -> None:
-    if (kind, mode) == ("weight", "whole"):
-        pytest.skip("one weight may hide in the noise of a whole net: that is what the local check is for")
     rules, out = tmp_path / "wrong.py", tmp_path / "out.onnx"
     rules.write_text(WRONG_RULES[kind])
     out.write_bytes(b"earlier")

@@ -123,7 +123,8 @@ def test_attributes_of_the_function_around() -> None:
     model = parse(
         HEADER
         + """g (float[2] x) => (float[2] y) { y = f.h<alpha = 0.5>(x) }
-      <domain: "f", opset_import: ["" : 18]> h <alpha> (x) => (y) { y = LeakyRelu<alpha: float = @alpha>(x) }"""
+      <domain: "f", opset_import: ["" : 18]> h <alpha> (x) => (y) {
+        y = LeakyRelu<alpha: float = @alpha>(x) }"""
     )
     (call,) = model.graph.nodes
     assert is_foldable(call, model.graph, model.functions)

@@ -11,7 +11,17 @@ import numpy as np
 import pytest
 
 from optimizer.io import parse
-from optimizer.ir import DType, Graph, InvalidGraph, OptimizerError, Tensor, TensorType, UsageError, ValueInfo
+from optimizer.ir import (
+    DType,
+    Graph,
+    InvalidGraph,
+    OptimizerError,
+    Tensor,
+    TensorType,
+    UsageError,
+    Value,
+    ValueInfo,
+)
 from optimizer.runtime import (
     MISSING,
     BadFeed,
@@ -193,6 +203,34 @@ def test_run_between() -> None:
     x = graph.inputs[0]
     given = {x: np.float32([[1]]), mul.value(): np.float32([[10]])}
     assert run_between(graph, given, [add.value()])[add.value()].tolist() == [[11]]
+
+
+def test_a_constant_that_is_given_is_no_constant() -> None:
+    """Kernels keep forms of constants; one that the caller replaces must not be kept."""
+    graph = Graph("g", {"": 18})
+    x, w = graph.add_input("x"), graph.add_constant(np.ones((2, 2), np.float16))
+    product = graph.add("MatMul", [x, w]).value()
+    session = Session(_returning(graph, product))
+    half = np.eye(2, dtype=np.float16)
+    for scale in (1, 2, 3):
+        result = session.run_between({x: half, w: scale * half}, [product])
+        assert result[product].tolist() == (scale * half).tolist()
+    assert session.run({"x": half})["y"].tolist() == [[1, 1], [1, 1]]
+
+
+def test_a_cycle_is_refused() -> None:
+    graph = Graph("g", {"": 18})
+    x = graph.add_input("x")
+    first = graph.add("Add", [x, x])
+    second = graph.add("Neg", [first.value()])
+    graph.set_inputs(first, [x, second.value()])
+    with pytest.raises(InvalidGraph, match="depends on itself"):
+        Session(_returning(graph, second.value()))
+
+
+def _returning(graph: Graph, value: Value) -> Graph:
+    graph.set_outputs([value], ["y"])
+    return graph
 
 
 def test_run_between_second_output_of_a_given_producer() -> None:
