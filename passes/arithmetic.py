@@ -13,7 +13,6 @@ def _neutral(m: Match, value: Value, element: float) -> np.ndarray:
     """The elements of a constant that are all ``element`` and leave the other operand's shape alone."""
     tensor = m.tensor(value)
     assert tensor is not None
-    m.require(tensor.dtype.is_float or tensor.dtype.is_integer, "the operand is no number")
     m.require(tensor.size and tensor.array.flat[0] == element, "the operand is not neutral")
     m.require((tensor.array == element).all(), "the operand is not neutral")
     if tensor.shape:

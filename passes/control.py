@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
-from optimizer.ir import Graph, Node, Tensor, Value
+from optimizer.ir import Change, Graph, Node, Tensor, Value
 from optimizer.rewrite import Context, Refusal, ScopePass
 from passes.cse import attribute_key, key_of
 from passes.splice import names_in, splice
@@ -32,15 +32,23 @@ def simplify(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool:
                     graph.replace_uses(node.value(index), result)
                 entry.pairs.extend((node.value(i), result) for i, result in enumerate(results))
                 ctx.erase_dead(graph, node.id)
+                new = _added(graph, entry.changes)
+                for key in reversed(new):
+                    ctx.erase_dead(graph, key)
         except Refusal as refusal:
             ctx.stats["control"].refused[refusal.reason] += 1
             continue
         if ctx.accept(entry):
             ctx.stats["control"].fired += 1
             changed = True
-            new = [change.after for scope, change in entry.changes if scope is graph and not change.before]
-            pending.extend(n.id for n in new if n is not None and n.op in _SIMPLIFY and n.id in graph)
+            pending.extend(key for key in new if key in graph and graph.node(key).op in _SIMPLIFY)
     return changed
+
+
+def _added(graph: Graph, changes: Sequence[tuple[Graph, Change]]) -> list[int]:
+    """The vertices that the changes added to one graph."""
+    made = [c.after.id for scope, c in changes if scope is graph and c.before is None and c.after]
+    return [key for key in made if key in graph]
 
 
 # -------------------------------------------------------------------- If

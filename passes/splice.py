@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from optimizer.ir import Attribute, AttributeKind, Graph, Value, ValueInfo, attributes_of
+from optimizer.ir import Attribute, AttributeKind, Graph, Node, Value, ValueInfo, attributes_of
 
 Attributes = Mapping[str, Attribute]
 _NONE: Attributes = {}
@@ -41,7 +41,7 @@ def splice(
     for node in source.topological():
         made = target.add(
             node.op_type,
-            [None if v is None else bound[v] for v in node.inputs],
+            _trimmed(node, [None if v is None else bound[v] for v in node.inputs]),
             _resolved(node.attributes, given),
             [_info(info, taken) for info in node.outputs],
             domain=node.domain,
@@ -52,6 +52,13 @@ def splice(
         )
         bound.update((node.value(i), made.value(i)) for i in range(len(node.outputs)))
     return [bound[value] for value in source.outputs]
+
+
+def _trimmed(node: Node, inputs: list[Value | None]) -> list[Value | None]:
+    """The inputs without those at the end that the caller left out."""
+    while inputs and inputs[-1] is None and node.inputs[len(inputs) - 1] is not None:
+        inputs.pop()
+    return inputs
 
 
 def _info(info: ValueInfo, taken: set[str]) -> ValueInfo:

@@ -110,19 +110,16 @@ def make_slice_bounds_constant(m: Match, rw: Rewriter) -> Value:
 
     Where they count up, an end that is the size of its axis stands for all of it.
     """
-    bounds = [_elements(m, v) for v in (m.starts, m.ends)]
+    given = [_elements(m, v) for v in (m.starts, m.ends)]
     m.require(any(m.tensor(v) is None for v in (m.starts, m.ends)), "the bounds are constant already")
-    axes = list(range(len(bounds[0]))) if m.axes is None else _numbers(_elements(m, m.axes))
-    steps = [1] * len(axes) if m.steps is None else _numbers(_elements(m, m.steps))
-    m.require(axes is not None and steps is not None, "the axes and steps are not known")
-    m.require(all(step > 0 for step in steps or ()), "a step is negative")
+    axes = list(range(len(given[0]))) if m.axes is None else _numbers(m, m.axes)
+    steps = [1] * len(axes) if m.steps is None else _numbers(m, m.steps)
+    m.require(all(step > 0 for step in steps), "a step is negative")
     shape = shape_of(m, m.x)
     starts, ends = (
-        [_bound(m, bound, shape[axis]) for bound, axis in zip(given, axes or (), strict=True)]
-        for given in bounds
+        [_bound(m, bound, shape[axis]) for bound, axis in zip(bounds, axes, strict=True)] for bounds in given
     )
-    new = [None if v is None else rw.const(np.array(v, np.int64)) for v in (starts, ends, axes)]
-    return rw.op.Slice(m.x, *new, rw.const(np.array(steps, np.int64)))
+    return rw.op.Slice(m.x, *(rw.const(np.array(v, np.int64)) for v in (starts, ends, axes, steps)))
 
 
 def _bound(m: Match, bound: Dim | None, size: Dim) -> int:
@@ -139,9 +136,11 @@ def _elements(m: Match, value: Value) -> list[Dim | None]:
     return m.refuse("a bound is not known") if found is None else found.dims()
 
 
-def _numbers(items: Sequence[Dim | None]) -> list[int] | None:
+def _numbers(m: Match, value: Value) -> list[int]:
+    items = _elements(m, value)
     numbers = [item.value for item in items if item is not None and item.value is not None]
-    return numbers if len(numbers) == len(items) else None
+    m.require(len(numbers) == len(items), "the axes and steps are not known")
+    return numbers
 
 
 @graph_optimizer(P.Resize("x", P.rest("more"), name="resize"), tag="E0")

@@ -43,9 +43,8 @@ def load(source: str | os.PathLike[str] | bytes | ModelProto, *, freeze_initiali
             proto, raw = _parse(source, path)
             return _build(proto, Reader(files, raw, Notes()), freeze_initializers)
     except InvalidModel as error:
-        if path is None:
-            raise
-        raise InvalidModel(f"{path}: {error}") from error
+        line = " ".join(str(error).splitlines())  # names may hold anything
+        raise InvalidModel(f"{path}: {line}" if path else line) from error
 
 
 def _parse(

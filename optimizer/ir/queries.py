@@ -161,10 +161,12 @@ class GraphQueries:
     def only_use(self, value: Value) -> Use | None:
         """The one use of ``value``, or ``None`` where it has no use or several. O(1)."""
         found = None
-        for use in self._iter_uses(value):
-            if found is not None:
-                return None
-            found = use
+        for user, edge in self._successors[value.node].items():
+            for slot, output in edge["slots"]:
+                if output == value.output:
+                    if found is not None:
+                        return None
+                    found = Use(user, slot)
         return found
 
     def is_output(self, value: Value) -> bool:

@@ -88,9 +88,12 @@ class Context:
 
     # ---------------------------------------------------------------- scopes and facts
 
-    def scopes(self) -> list[tuple[tuple[str, ...], Graph]]:
-        """Every graph of the model with its path, outer ones first."""
-        return list(self.model.graphs())
+    def scopes(self) -> Iterator[tuple[tuple[str, ...], Graph]]:
+        """Every graph of the model with its path, outer ones first.
+
+        Bodies are looked up when their turn comes: those of nodes that a pass erased before are not seen.
+        """
+        return self.model.graphs()
 
     def facts(self, graph: Graph) -> Facts:
         """What is known about the values of one scope; a body sees the facts around it."""

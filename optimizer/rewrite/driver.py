@@ -13,6 +13,7 @@ from optimizer.ir import Graph, Node, OptimizerError
 from optimizer.rewrite.context import Context
 from optimizer.rewrite.match import Match
 from optimizer.rewrite.matcher import Matcher
+from optimizer.rewrite.pattern import Op
 from optimizer.rewrite.rewriter import Rewriter
 from optimizer.rewrite.rule import Refusal, Rule
 
@@ -77,9 +78,11 @@ class Driver:
     def run(self, seeds: Iterable[int] | None = None) -> Outcome:
         """Runs to the fixpoint. With ``seeds``, only what they can have enabled is looked at."""
         outcome = Outcome()
-        nodes = [node.id for node in self._graph.topological()]
-        limit = 1000 + 20 * len(nodes)
-        self._enqueue(nodes if seeds is None else self._reachable(seeds))
+        limit = 1000 + 20 * len(self._graph)
+        if seeds is None:
+            self._enqueue(node.id for node in self._graph.topological() if self._rules.at(node))
+        else:
+            self._enqueue(self._reachable(seeds))
         while self._queue:
             if not self._step(outcome, limit):
                 return outcome
@@ -102,10 +105,11 @@ class Driver:
             return True
         node = self._graph.node(key)
         rules = self._rules.at(node)
-        feeders = {self._graph.node(value.node).op_type for value in node.inputs if value} if rules else set()
+        feeders = {self._graph.node(value.node).op_type for value in node.inputs if value}
         for rule in rules:
+            options = rule.options_at(node.op_type, feeders)
             mark = len(self._log)
-            if not rule.may_match(feeders) or not self._try(rule, node):
+            if not options or not self._try(rule, options, node):
                 continue
             outcome.fired += 1
             self._recent.append(rule.name)
@@ -119,15 +123,15 @@ class Driver:
             break
         return True
 
-    def _try(self, rule: Rule, node: Node) -> bool:
-        """Applies ``rule`` at ``node`` where one of its matches is not refused."""
+    def _try(self, rule: Rule, options: Sequence[Op], node: Node) -> bool:
+        """Applies ``rule`` at ``node`` where one of the matches of ``options`` is not refused."""
         stats = self._ctx.stats[rule.name]
         if not self._ctx.settings.admits(rule.tag):
             return False
         start = time.perf_counter()
         try:
             matcher = Matcher(self._graph, rule.constants, self._is_kept)
-            for bindings, nodes in matcher.matches(rule.pattern, node):
+            for bindings, nodes in matcher.matches(options, node):
                 stats.tried += 1
                 if not self._ctx.allows(rule.name, self._scope, self._graph, node):
                     stats.refused["excluded: a check found it wrong here"] += 1
@@ -172,4 +176,4 @@ class Driver:
             users = dict.fromkeys(user for found in readers if len(found) <= FAN_OUT for user in found)
             level = [key for key in users if key not in seen]
             seen.update(dict.fromkeys(level))
-        return [key for key in seen if self._graph.node(key).is_operator]
+        return [key for key in seen if self._rules.at(self._graph.node(key))]

@@ -30,35 +30,36 @@ class Matcher:
         self._bindings: dict[str, Any] = {}
         self._nodes: list[Node] = []
 
-    def matches(self, term: Term, root: Node) -> Iterator[tuple[dict[str, Binding], tuple[Node, ...]]]:
+    def matches(
+        self, pattern: Op | AnyOf | Sequence[Op], root: Node
+    ) -> Iterator[tuple[dict[str, Binding], tuple[Node, ...]]]:
         """Yields (bindings, matched operator nodes, root first) for each way to match."""
         self._bindings, self._nodes = {}, []
-        for option in term.terms if isinstance(term, AnyOf) else (term,):
+        options = pattern.terms if isinstance(pattern, AnyOf) else pattern
+        for option in (options,) if isinstance(options, Op) else options:
             assert isinstance(option, Op)
             for _ in self._op(option, root):
                 yield dict(self._bindings), tuple(dict.fromkeys(self._nodes))
 
     def _term(self, term: Term, value: Value | None) -> Iterator[None]:
-        if isinstance(term, Var):
-            if value is not None and (
-                not self._needs_constant(term) or self._graph.tensor(value) is not None
-            ):
-                yield from self._bind(term.name, value)
-        elif isinstance(term, Op):
+        """Matches one term; bindings made for it are gone again when the iteration goes on."""
+        if isinstance(term, Op):
             if value is not None and value.output == term.output:
                 node = self._graph.node(value.node)
-                if not term.single_use or self._graph.only_use(value) is not None:
+                if node.op_type in term.ops and (not term.single_use or self._graph.only_use(value)):
                     yield from self._op(term, node)
         elif isinstance(term, AnyOf):
+            made_by = None if value is None else self._graph.node(value.node).op_type
             for option in term.terms:
-                yield from self._term(option, value)
-        elif isinstance(term, Scalar):
-            if self._equals(term, value):
-                yield from self._bind(term.name, value)
-        elif isinstance(term, Maybe):
-            yield from self._term(term.term, value) if value is not None else self._absent(term)
-        elif isinstance(term, Absent) and value is None:
-            yield
+                if not isinstance(option, Op) or made_by in option.ops:
+                    yield from self._term(option, value)
+        elif isinstance(term, Maybe) and value is not None:
+            yield from self._term(term.term, value)
+        else:
+            trail: list[str] = []
+            if self._leaf(term, value, trail):
+                yield
+            self._unbind(trail)
 
     def _op(self, term: Op, node: Node) -> Iterator[None]:
         if node.op_type not in term.ops or node.domain != term.domain or not node.is_operator:
@@ -68,9 +69,11 @@ class Matcher:
         if self._is_kept is not None and self._is_kept(node):
             return
         self._nodes.append(node)
-        for operands in self._orders(term, node):
-            for _ in self._bind(term.name, node):
+        trail: list[str] = []
+        if self._bind(term.name, node, trail):
+            for operands in self._orders(term, node):
                 yield from self._inputs(term.inputs, operands)
+        self._unbind(trail)
         self._nodes.pop()
 
     def _orders(self, term: Op, node: Node) -> Iterator[Sequence[Value | None]]:
@@ -79,35 +82,54 @@ class Matcher:
             yield (node.inputs[1], node.inputs[0], *node.inputs[2:])
 
     def _inputs(self, terms: Sequence[Term], operands: Sequence[Value | None]) -> Iterator[None]:
-        if not terms:
-            if all(value is None for value in operands):
+        trail: list[str] = []
+        for position, term in enumerate(terms):
+            value = operands[position] if position < len(operands) else None
+            if isinstance(term, Rest):
+                if len(operands) - position >= term.least and self._bind(
+                    term.name, operands[position:], trail
+                ):
+                    yield
+                break
+            if isinstance(term, (Op, AnyOf)) or (isinstance(term, Maybe) and value is not None):
+                for _ in self._term(term, value):
+                    yield from self._inputs(terms[position + 1 :], operands[position + 1 :])
+                break
+            if not self._leaf(term, value, trail):
+                break
+        else:
+            if all(value is None for value in operands[len(terms) :]):
                 yield
-            return
-        first = terms[0]
-        if isinstance(first, Rest):
-            if len(operands) >= first.least:
-                yield from self._bind(first.name, tuple(operands))
-            return
-        for _ in self._term(first, operands[0] if operands else None):
-            yield from self._inputs(terms[1:], operands[1:])
+        self._unbind(trail)
 
-    def _bind(self, name: str, found: Binding) -> Iterator[None]:
+    def _leaf(self, term: Term, value: Value | None, trail: list[str]) -> bool:
+        """Matches a term with nothing below it that could match in several ways."""
+        if isinstance(term, Var):
+            if value is None or (self._needs_constant(term) and self._graph.tensor(value) is None):
+                return False
+            return self._bind(term.name, value, trail)
+        if isinstance(term, Scalar):
+            return self._equals(term, value) and self._bind(term.name, value, trail)
+        if isinstance(term, Maybe):
+            missing = [name for name in bound_names(term.term) if name not in self._bindings]
+            self._bindings.update(dict.fromkeys(missing))
+            trail.extend(missing)
+            return True
+        return isinstance(term, Absent) and value is None
+
+    def _bind(self, name: str, found: Binding, trail: list[str]) -> bool:
+        """Binds a name, or compares with what it is bound to."""
         if not name:
-            yield
-            return
+            return True
         bound = self._bindings.get(name, _UNBOUND)
-        if bound is _UNBOUND:
-            self._bindings[name] = found
-            yield
-            del self._bindings[name]
-        elif bound is found or (isinstance(found, tuple) and bound == found):
-            yield
+        if bound is not _UNBOUND:
+            return bound is found or (isinstance(found, tuple) and bound == found)
+        self._bindings[name] = found
+        trail.append(name)
+        return True
 
-    def _absent(self, term: Maybe) -> Iterator[None]:
-        fresh = [name for name in bound_names(term.term) if name not in self._bindings]
-        self._bindings.update(dict.fromkeys(fresh))
-        yield
-        for name in fresh:
+    def _unbind(self, trail: list[str]) -> None:
+        for name in trail:
             del self._bindings[name]
 
     def _needs_constant(self, term: Var) -> bool:

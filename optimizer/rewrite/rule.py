@@ -38,7 +38,7 @@ class Rule:
         lhs_rhs: first line of the docstring, ``lhs -> rhs``.
         key: module and qualified name, the identity of the declaration.
         depth: operators on the longest path of the pattern.
-        required: for each alternative root, the sets of op types of which one must feed it.
+        required: each alternative root, with the sets of op types of which one must feed it.
     """
 
     name: str
@@ -49,19 +49,22 @@ class Rule:
     lhs_rhs: str
     key: tuple[str, str]
     depth: int
-    required: tuple[tuple[frozenset[str], ...], ...]
+    required: tuple[tuple[Op, tuple[frozenset[str], ...]], ...]
 
     @property
     def roots(self) -> Iterator[tuple[str, str]]:
         """The (domain, op type) pairs it can match at."""
-        for option in self.pattern.terms if isinstance(self.pattern, AnyOf) else (self.pattern,):
-            assert isinstance(option, Op)
+        for option, _ in self.required:
             for op in option.ops:
                 yield option.domain, op
 
-    def may_match(self, feeders: set[str]) -> bool:
-        """A cheap necessary condition: the op types that must feed the root are among ``feeders``."""
-        return any(all(not ops.isdisjoint(feeders) for ops in option) for option in self.required)
+    def options_at(self, op_type: str, feeders: set[str]) -> list[Op]:
+        """The alternatives that may match at an ``op_type`` fed by these op types; cheap to tell."""
+        return [
+            option
+            for option, required in self.required
+            if op_type in option.ops and not any(map(feeders.isdisjoint, required))
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +186,8 @@ def _make_rule(
 ) -> Rule:
     _check_arguments(function, 2, "two arguments, the match and the rewriter")
     first_line = (inspect.getdoc(function) or "").partition("\n")[0]
-    options = pattern.terms if isinstance(pattern, AnyOf) else (pattern,)
+    terms = pattern.terms if isinstance(pattern, AnyOf) else (pattern,)
+    options = [term for term in terms if isinstance(term, Op)]
     return Rule(
         name or _name_of(function),
         pattern,
@@ -193,12 +197,11 @@ def _make_rule(
         first_line,
         _key_of(function),
         depth(pattern),
-        tuple(_required_feeders(option, constants) for option in options),
+        tuple((option, _required_feeders(option, constants)) for option in options),
     )
 
 
-def _required_feeders(option: Term, constants: frozenset[str]) -> tuple[frozenset[str], ...]:
-    assert isinstance(option, Op)
+def _required_feeders(option: Op, constants: frozenset[str]) -> tuple[frozenset[str], ...]:
     return tuple(dict.fromkeys(ops for term in option.inputs if (ops := _feeder_ops(term, constants))))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -19,6 +20,10 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Assignment: TypeAlias = Mapping[Atom, Dim]
 
 _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
+_LARGER_PRIMES = ((211, 223, 227, 229), (53, 59, 61, 67, 71, 73), (17, 19, 23, 29, 31, 37, 41, 43, 47))
+_PLENTY = 2000
+"""Elements of a boundary value that let every branch of an elementwise operator be met."""
+_FEW = 64
 _EVEN = (12, 6, 8, 32, 64, 224, 4, 2)
 SPECIAL = (-0.0, 0.0, float("nan"), float("inf"), float("-inf"))
 
@@ -37,12 +42,16 @@ class Draw:
         special: every eighth element is a zero of either sign, NaN or an infinity, and integers take
             their whole range where nothing limits them.
         positive: absolute values.
+        least_count: what sizes and counts given as tensors are at least.
+        copy: number of the draw among those that are otherwise alike.
     """
 
     scale: float = 1.0
     truth: bool = True
     special: bool = False
     positive: bool = False
+    least_count: int = 1
+    copy: int = 0
 
 
 class Boundary:
@@ -80,7 +89,7 @@ class Boundary:
             return
         kin = self._kin()
         groups = list(dict.fromkeys(kin[atom] for atom in self.atoms))
-        yield self._assign(kin, {g: _PRIMES[i % len(_PRIMES)] for i, g in enumerate(groups)})
+        yield self._distinct_primes(kin, groups)
         yield self._assign(kin, dict.fromkeys(groups, 1))
         for size in _EVEN[:1]:
             yield self._assign(kin, dict.fromkeys(groups, size))
@@ -126,6 +135,12 @@ class Boundary:
             feeds[value] = array
         return feeds
 
+    def copies(self, assignment: Assignment) -> int:
+        """How often to draw: a few elements have to be drawn several times to say something."""
+        shapes = self.shapes(assignment) or {}
+        most = max((math.prod(shape) for shape in shapes.values()), default=0)
+        return 1 if most >= _FEW or not most else min(4, -(-_FEW // most))
+
     # ---------------------------------------------------------------- symbols
 
     def _find_atoms(self) -> tuple[Atom, ...]:
@@ -146,6 +161,16 @@ class Boundary:
                         old = leader[atom]
                         leader.update((a, first) for a, lead in leader.items() if lead is old)
         return leader
+
+    def _distinct_primes(self, kin: Mapping[Atom, Atom], groups: Sequence[Atom]) -> Assignment:
+        """The largest of the prime tables that keeps every boundary value small."""
+        for primes in _LARGER_PRIMES:
+            if len(groups) <= len(primes):
+                assignment = self._assign(kin, dict(zip(groups, primes, strict=False)))
+                shapes = self.shapes(assignment)
+                if shapes is not None and all(math.prod(s) <= _PLENTY for s in shapes.values()):
+                    return assignment
+        return self._assign(kin, {g: _PRIMES[i % len(_PRIMES)] for i, g in enumerate(groups)})
 
     def _assign(self, kin: Mapping[Atom, Atom], sizes: Mapping[Atom, int]) -> Assignment:
         return {atom: Dim.of(int(min(max(sizes[kin[atom]], atom.lo), atom.hi, 4096))) for atom in self.atoms}
@@ -171,6 +196,8 @@ class Boundary:
         if draw.special and purpose.kind == "value" and dtype.is_integer and dtype.bits >= 8:
             bounds = np.iinfo(dtype.numpy)
             return rng.integers(bounds.min, bounds.max, shapes[value], dtype.numpy, endpoint=True)
+        if purpose.kind == "shape":
+            return rng.integers(draw.least_count, 5, shapes[value]).astype(dtype.numpy)
         return make_values(purpose, dtype, shapes[value], rng, seed=1)
 
 

@@ -89,7 +89,7 @@ class LocalCheck:
         boundary: tuple[Value, ...] | None = None
         for level in range(LEVELS + 1):
             try:
-                region = find_region(views, pairs, ctx.model.opsets, level)
+                region = find_region(views, pairs, ctx.model.opsets, ctx.facts(views.graph), level)
                 if region.boundary == boundary:
                     break
                 boundary = region.boundary

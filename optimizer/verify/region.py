@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from optimizer.analysis import Fact, Facts
 from optimizer.ir import Graph, Node, Value
 from optimizer.rewrite import Application
-from optimizer.verify.sides import Edits, Side, build_side, cone_of, with_restored_bodies
+from optimizer.verify.sides import Cone, Edits, Side, build_side, cone_of, with_restored_bodies
 
 MAX_NODES = 300
 SEARCH = 64
@@ -31,12 +32,14 @@ class Region:
     Attributes:
         pairs: (old, new) values of the model's graph that must be equal.
         boundary: unchanged values that both sides compute from.
+        added: vertices that the application made.
     """
 
     pairs: Pairs
     boundary: tuple[Value, ...]
     before: Side
     after: Side
+    added: frozenset[int]
 
     @property
     def fresh(self) -> frozenset[Value]:
@@ -172,6 +175,7 @@ def find_region(
     views: Views,
     pairs: Pairs,
     opsets: Mapping[str, int],
+    facts: Facts,
     grow: int = 0,
     extra: frozenset[int] = frozenset(),
 ) -> Region:
@@ -179,6 +183,7 @@ def find_region(
 
     Args:
         opsets: those of the model, for bodies that have none of their own.
+        facts: about the values of the scope.
         grow: take in so many further levels of producers above the boundary.
         extra: vertices to take in, in any case.
 
@@ -194,28 +199,44 @@ def find_region(
         if max(len(before.nodes), len(after.nodes)) > MAX_NODES:
             raise TooLarge("has more than 300 nodes")
         boundary = tuple(dict.fromkeys((*before.boundary, *after.boundary)))
-        dependent = _dependent(views, boundary) - inside
+        read = _read_for_contents((before, olds), (after, news))
+        sources = {value.node for value in read if not _is_told(facts.of(value))}
+        dependent = _dependent(views, sources) - inside
         if not dependent:
             break
         inside |= dependent
     above = {v.node for v in boundary if (made := views.after(v.node)) is not None and made.is_operator}
     if grow and above:
-        return find_region(views, pairs, opsets, grow - 1, frozenset(inside | above))
+        return find_region(views, pairs, opsets, facts, grow - 1, frozenset(inside | above))
     versions = views.graph.opsets or opsets
     return Region(
         pairs,
         boundary,
         build_side(views.graph, before, boundary, olds, versions),
         build_side(views.graph, after, boundary, news, versions),
+        frozenset(key for key, (old, _) in views.edits.items() if old is None),
     )
 
 
-def _dependent(views: Views, boundary: tuple[Value, ...]) -> set[int]:
-    """Producers of boundary values that are computed from another boundary value, not far above."""
-    if len(boundary) < 2:
-        return set()
-    sources = {value.node for value in boundary}
-    return {value.node for value in boundary if _reaches(views, value.node, sources)}
+def _read_for_contents(*cones: tuple[Cone, list[Value]]) -> set[Value]:
+    """The boundary values of which more than the shape is read: shapes agree by the facts."""
+    found: set[Value] = set()
+    for cone, targets in cones:
+        found.update(value for value in targets if value in cone.boundary)
+        for node in cone.nodes.values():
+            if node.op_type not in ("Shape", "Size"):
+                found.update(v for v in node.operands if v is not None and v in cone.boundary)
+    return found
+
+
+def _is_told(fact: Fact) -> bool:
+    """Whether the contents follow from the sizes, so that they agree with all other values."""
+    return fact.value is not None and all(item is not None for item in fact.value.items)
+
+
+def _dependent(views: Views, sources: set[int]) -> set[int]:
+    """Those of the vertices that are computed from another one of them, not far above."""
+    return {key for key in sources if _reaches(views, key, sources)} if len(sources) > 1 else set()
 
 
 def _reaches(views: Views, key: int, sources: set[int]) -> bool:

@@ -75,7 +75,7 @@ class Trial:
         accepted = 0
         for number, assignment in enumerate(boundary.assignments()):
             ran = False
-            for draw in self._draws(first=not accepted):
+            for draw in self._draws(not accepted, boundary.copies(assignment)):
                 feeds = boundary.feed(assignment, self._generator(number, draw), draw)
                 verdict = None if feeds is None else self._compare(feeds, draw)
                 if verdict is None:
@@ -92,18 +92,22 @@ class Trial:
             raise Undecided("the old nodes give nothing but NaN on random values")
         return None
 
-    def _draws(self, first: bool) -> Iterator[Draw]:
-        if self._exact:
-            yield Draw(truth=False)
-            if first:
-                yield Draw(30.0, truth=False, special=True)
-            return
-        yield from map(Draw, SCALES if first else SCALES[:1])
+    def _draws(self, first: bool, copies: int) -> Iterator[Draw]:
+        # Past the first sizes (among them ones and zeros) a count of 1 would tell nothing from nothing.
+        least = 1 if first else 2
+        for copy in range(copies):
+            if self._exact:
+                yield Draw(truth=False, least_count=least, copy=copy)
+                if first:
+                    yield Draw(30.0, truth=False, special=True, copy=copy)
+                continue
+            for scale in SCALES if first else SCALES[:1]:
+                yield Draw(scale, least_count=least, copy=copy)
         if first and not self._compared:
             yield Draw(positive=True)
 
     def _generator(self, number: int, draw: Draw) -> np.random.Generator:
-        return np.random.default_rng((self._seed, number, int(draw.scale * 10), draw.special, draw.positive))
+        return np.random.default_rng((self._seed, number, int(draw.scale * 10), draw.special, draw.copy))
 
     # ---------------------------------------------------------------- running
 
@@ -188,12 +192,12 @@ class Trial:
 
     @cached_property
     def _draws_anew(self) -> bool:
-        """Whether the new side draws random numbers where the old one did not: values say nothing then."""
-        old, new = (
-            {side.origin[n.id] for n in side.nodes if is_random(side.graph, n, self._functions)}
-            for side in (self._region.before, self._region.after)
+        """Whether nodes that the application made draw random numbers: values say nothing then."""
+        side = self._region.after
+        return any(
+            side.origin[node.id] in self._region.added and is_random(side.graph, node, self._functions)
+            for node in side.nodes
         )
-        return bool(new - old)
 
     @cached_property
     def _has_exact_kernels(self) -> bool:

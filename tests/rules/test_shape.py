@@ -153,8 +153,8 @@ ROWS = [
             ),
             (
                 "of-two-tensors",
-                "a = Shape(x) b = Exp(x) d = Shape(b) y = Neg(a) y2 = Abs(d)",
-                "a = Shape(x) y = Neg(a) y2 = Abs(a)",
+                "a = Shape(x) b = Exp(x) d = Shape(b) y = Neg(a) y2 = Mul(d, d)",
+                "a = Shape(x) y = Neg(a) y2 = Mul(a, a)",
             ),
         ],
     ),

@@ -104,7 +104,11 @@ ROWS = [
                 'y = Resize<nearest_mode="round_prefer_ceil">(z, , f32([1,1,4,4]))',
                 f"y = Resize<{FLOOR}>(z, , f32([1,1,4,4]))",
             ),
-            ("sizes", "y = Resize(fixed, , , i64([2,2,10,12]))", f"y = Resize<{FLOOR}>(fixed, , , i64([2,2,10,12]))"),
+            (
+                "sizes",
+                "y = Resize(fixed, , , i64([2,2,10,12]))",
+                f"y = Resize<{FLOOR}>(fixed, , , i64([2,2,10,12]))",
+            ),
         ],
         [
             ("part", "y = Resize(x, , f32([1,1,1.5,2]))", "a factor is not whole"),

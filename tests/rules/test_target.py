@@ -12,7 +12,8 @@ from passes.target import (
 )
 
 EMPTY_TOO = [{"N": 2, "M": 3}, {"N": 1, "M": 1}, {"N": 0, "M": 3}]
-X = Setup("float[N,M,12] x, float[1,M,12] o, int64[K] k, float[] v", sizes=[{**s, "K": 3} for s in EMPTY_TOO])
+X = Setup("float[N,M,12] x, float[1,M,12] o, int64[3] k, float[] v", sizes=EMPTY_TOO)
+FULL = Setup("float[N,M,12] x, float[N,12] g, float[0] e", sizes=EMPTY_TOO[:2])
 IMAGE = Setup(
     "float[N,C,H,W] x, float[N,4,H,W] i, int64[4] k, float[N,4,H,1] w",
     opset=13,
@@ -35,19 +36,9 @@ ROWS = [
                 "y = Reshape(x, i64([0, 0, 3, 4]))",
             ),
             (
-                "given-rest",
-                N + "t = Concat<axis=0>(n, i64([-1])) y = Reshape(x, t)",
-                "y = Reshape(x, i64([0, -1]))",
-            ),
-            (
                 "merged",
                 N + M + "p = Mul(n, m) t = Concat<axis=0>(p, i64([12])) y = Reshape(x, t)",
                 "y = Reshape(x, i64([-1, 12]))",
-            ),
-            (
-                "flat",
-                N + M + "p = Mul(m, i64([12])) t = Concat<axis=0>(n, p) y = Reshape(x, t)",
-                "y = Flatten<axis=1>(x)",
             ),
             ("own-shape", "t = Shape(x) a = Reshape(x, t) y = Relu(a)", "y = Relu(x)"),
         ],
@@ -69,15 +60,27 @@ ROWS = [
     ),
     *rows(
         make_reshape_target_constant,
-        Setup("float[N,0] x", sizes=[{"N": 0}]),
-        [],
+        FULL,
+        [
+            (
+                "given-rest",
+                N + "t = Concat<axis=0>(n, i64([-1])) y = Reshape(x, t)",
+                "y = Reshape(x, i64([0, -1]))",
+            ),
+            (
+                "flat",
+                "s = Shape(g) n = Gather(s, i64([0])) p = Mul(n, i64([3])) "
+                "t = Concat<axis=0>(p, i64([4])) y = Reshape(g, t)",
+                "y = Reshape(g, i64([-1, 4]))",
+            ),
+        ],
         [
             (
                 "empty",
-                "s = Shape(x) n = Gather(s, i64([1])) t = Concat<axis=0>(i64([3]), n) y = Reshape<allowzero=1>(x, t)",
+                "s = Shape(e) t = Concat<axis=0>(i64([3]), s) y = Reshape<allowzero=1>(e, t)",
                 "the result is empty where the operand is not",
-            )
-        ][:0],
+            ),
+        ],
     ),
     *rows(
         make_expand_target_constant,

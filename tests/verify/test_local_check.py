@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from optimizer.io import parse
-from optimizer.ir import Model, Value
+from optimizer.ir import Model
 from optimizer.rewrite import Context, Group, P, Pipeline, Registry, graph_optimizer, pass_of
 from optimizer.verify import LocalCheck
 
@@ -99,13 +99,13 @@ def test_a_wrong_rewrite_is_undone_excluded_and_described() -> None:
     assert rejected.application.rule == "fold"
     assert rejected.application.anchor == "y"
     assert "is allowed" in rejected.fault
-    assert "N=3" in rejected.fault
+    assert "sizes N=" in rejected.fault
     assert ctx.model.histogram() == {"Conv": 1, "BatchNormalization": 1}
     assert not ctx.journal.entries
     assert check.seconds > 0
 
 
-# -------------------------------------------------------------------- small wrong rules, and their right twins
+# -------------------------------------------------------------------- small rules, right and wrong
 
 
 @rule(P.Transpose(P.Transpose("x", name="inner"), name="outer"), tag="E0")
@@ -137,7 +137,7 @@ def into_gemm(m, rw):
 
 @rule(P.Add(P.MatMul("x", "w"), "b"), constants="w b")
 def into_gemm_along_rows(m, rw):
-    return rw.op.Gemm(m.x, m.w, rw.op.Unsqueeze(m.b, rw.const(np.array([1]), like=m.b.__class__ and 7)))
+    return rw.op.Gemm(m.x, m.w, rw.const(m.f64(m.b)[:, None], like=m.b))
 
 
 @rule(P.Relu("x"), tag="E0")
@@ -202,82 +202,98 @@ def root_of_square_without_sign(m, rw):
 
 @rule(P.RandomNormalLike("x"), tag="E0")
 def same_random_numbers(m, rw):
-    other = next(n for n in m.graph.nodes if n.op_type == "RandomNormalLike" and n.id != m.root.id)
-    m.require(other.id < m.root.id, "the first stays")
-    return other.value()
+    first = next(node for node in m.graph.nodes if node.op_type == "RandomNormalLike")
+    m.require(first.id != m.root.id, "the first stays")
+    return first.value()
 
 
-ONE_BY_SIX = 'float[1] six = {0.16666667}'
 SMALL = {
     "transposes": (
-        "(float[A, B, C] x) => (float[a, b, c] y) "
-        "{ t = Transpose <perm=[1,2,0]> (x) y = Transpose <perm=[0,2,1]> (t) }",
-        {merge_transposes: "passed", merge_transposes_the_wrong_way: "caught"},
+        (
+            "(float[A, B, C] x) => (float[a, b, c] y) "
+            "{ t = Transpose <perm=[1,2,0]> (x) y = Transpose <perm=[0,2,1]> (t) }"
+        ),
+        [(merge_transposes, "passed"), (merge_transposes_the_wrong_way, "caught")],
     ),
     "sums": (
-        "(float[A, B, C] x) => (float[a, b, c] y) <int64[1] p = {1}, int64[1] q = {2}> "
-        "{ t = ReduceSum (x, p) y = ReduceSum (t, q) }",
-        {merge_sums: "passed", merge_sums_on_a_wrong_axis: "caught"},
+        (
+            "(float[A, B, C] x) => (float[a, b, c] y) <int64[1] p = {1}, int64[1] q = {2}> "
+            "{ t = ReduceSum (x, p) y = ReduceSum (t, q) }"
+        ),
+        [(merge_sums, "passed"), (merge_sums_on_a_wrong_axis, "caught")],
     ),
     "gemm": (
-        "(float[6, 6] x) => (float[6, 6] y) <float[6] b = {1, 2, 3, 4, 5, 6}> "
-        "{ t = MatMul (x, k) y = Add (t, b) }",
-        {into_gemm: "passed"},
+        (
+            "(float[6, 6] x) => (float[6, 6] y) <float[6] b = {1, 2, 3, 4, 5, 6}> "
+            "{ t = MatMul (x, k) y = Add (t, b) }"
+        ),
+        [(into_gemm, "passed"), (into_gemm_along_rows, "caught")],
     ),
     "zero": (
         "(float[N] x) => (float[N] y) <float z = {0}> { y = Add (x, z) }",
-        {drop_zero: "caught", drop_zero_of_finite: "passed"},
+        [(drop_zero, "caught"), (drop_zero_of_finite, "passed")],
     ),
     "casts": (
         "(float[N] x) => (float[N] y) { t = Cast <to=10> (x) y = Cast <to=1> (t) }",
-        {drop_casts: "caught"},
+        [(drop_casts, "caught")],
     ),
     "integers": (
         "(int32[N] x) => (int32[N] y) <int32 c = {5}> { t = Mul (x, c) y = Div (t, c) }",
-        {drop_scaling: "caught"},
+        [(drop_scaling, "caught")],
     ),
     "expand": (
         "(float[N] x, int64[1] s) => (float[n] y) { y = Expand (x, s) }",
-        {drop_expand: "caught"},
+        [(drop_expand, "caught")],
     ),
-    "gelu": ("(float[N] x) => (float[N] y) { y = Gelu (x) }", {gelu_by_tanh: "caught"}),
+    "gelu": ("(float[N] x) => (float[N] y) { y = Gelu (x) }", [(gelu_by_tanh, "caught")]),
     "hardswish": (
-        "(float[N] x) => (float[N] y) <float t = {3}, float lo = {0}, float hi = {6}, float s = {6}> "
-        "{ a = Add (x, t) c = Clip (a, lo, hi) m = Mul (x, c) y = Div (m, s) }",
-        {hardswish: "passed"},
+        (
+            "(float[N] x) => (float[N] y) <float t = {3}, float lo = {0}, float hi = {6}, float s = {6}> "
+            "{ a = Add (x, t) c = Clip (a, lo, hi) m = Mul (x, c) y = Div (m, s) }"
+        ),
+        [(hardswish, "passed")],
     ),
     "hardswish by a rounded sixth": (
-        "(float[N] x) => (float[N] y) <float t = {3}, float lo = {0}, float hi = {6}, float s = {0.16666667}> "
-        "{ a = Add (x, t) c = Clip (a, lo, hi) m = Mul (x, c) y = Mul (m, s) }",
-        {hardswish_by_product: "passed"},
+        (
+            "(float[N] x) => (float[N] y) "
+            "<float t = {3}, float lo = {0}, float hi = {6}, float s = {0.16666667}> "
+            "{ a = Add (x, t) c = Clip (a, lo, hi) m = Mul (x, c) y = Mul (m, s) }"
+        ),
+        [(hardswish_by_product, "passed")],
     ),
     "hardswish by a wrong sixth": (
-        "(float[N] x) => (float[N] y) <float t = {3}, float lo = {0}, float hi = {6}, float s = {0.1667}> "
-        "{ a = Add (x, t) c = Clip (a, lo, hi) m = Mul (x, c) y = Mul (m, s) }",
-        {hardswish_by_product: "caught"},
+        (
+            "(float[N] x) => (float[N] y) "
+            "<float t = {3}, float lo = {0}, float hi = {6}, float s = {0.1667}> "
+            "{ a = Add (x, t) c = Clip (a, lo, hi) m = Mul (x, c) y = Mul (m, s) }"
+        ),
+        [(hardswish_by_product, "caught")],
     ),
     "hardswish with a wrong limit": (
-        "(float[N] x) => (float[N] y) <float t = {3}, float lo = {0}, float hi = {5.9}, float s = {6}> "
-        "{ a = Add (x, t) c = Clip (a, lo, hi) m = Mul (x, c) y = Div (m, s) }",
-        {hardswish: "caught"},
+        (
+            "(float[N] x) => (float[N] y) <float t = {3}, float lo = {0}, float hi = {5.9}, float s = {6}> "
+            "{ a = Add (x, t) c = Clip (a, lo, hi) m = Mul (x, c) y = Div (m, s) }"
+        ),
+        [(hardswish, "caught")],
     ),
     "slice": (
-        "(float[N] x) => (float[n] y) <int64[1] s = {1}, int64[1] e = {100}, int64[1] a = {0}> "
-        "{ y = Slice (x, s, e, a) }",
-        {slice_from_one_later: "caught"},
+        (
+            "(float[N] x) => (float[n] y) <int64[1] s = {1}, int64[1] e = {100}, int64[1] a = {0}> "
+            "{ y = Slice (x, s, e, a) }"
+        ),
+        [(slice_from_one_later, "caught")],
     ),
     "root": (
         "(float[N] x) => (float[N] y) { t = Mul (x, x) y = Sqrt (t) }",
-        {root_of_square: "passed", root_of_square_without_sign: "caught"},
+        [(root_of_square, "passed"), (root_of_square_without_sign, "caught")],
     ),
     "random": (
-        "(float[N] x) => (float[N] y) "
-        "{ a = RandomNormalLike (x) b = RandomNormalLike (x) y = Sub (a, b) }",
-        {same_random_numbers: "caught"},
+        "(float[N] x) => (float[N] y) { a = RandomNormalLike (x) b = RandomNormalLike (x) y = Sub (a, b) }",
+        [(same_random_numbers, "caught")],
     ),
-    "relu": ("(float[N] x) => (float[N] y) { y = Relu (x) }", {relu_as_max: "passed"}),
+    "relu": ("(float[N] x) => (float[N] y) { y = Relu (x) }", [(relu_as_max, "passed")]),
 }
-ROWS = [(name, declared, expected) for name, row in SMALL.items() for declared, expected in row[1].items()]
+ROWS = [(name, declared, expected) for name, row in SMALL.items() for declared, expected in row[1]]
 
 
 @pytest.mark.parametrize(("name", "declared", "expected"), ROWS, ids=[f"{n}: {d.name}" for n, d, _ in ROWS])
@@ -328,7 +344,11 @@ def scale_both_factors(graph):
 
 
 GRAPH_ROWS = [
-    ("(float[N] x, float[N] z) => (float[N] y) { a = Add (x, z) y = Relu (a) }", drop_second_addend, "caught"),
+    (
+        "(float[N] x, float[N] z) => (float[N] y) { a = Add (x, z) y = Relu (a) }",
+        drop_second_addend,
+        "caught",
+    ),
     ("(float[N, 6] x) => (float[N, 6] y) { y = Gemm (x, k) }", transpose_weights_in_place, "passed"),
     ("(float[N, 6] x) => (float[N, 6] y) { y = Gemm (x, k) }", forget_to_say_so, "caught"),
     ("(float[N] x, float[N] z) => (float[N] y) { y = Mul (x, z) }", scale_both_factors, "passed"),
@@ -373,14 +393,16 @@ def test_bodies_are_checked_too() -> None:
 
 
 def test_an_operator_nothing_can_run_is_counted_not_judged() -> None:
-    @rule(P.Op("Magic", "x", domain="my.ops") if hasattr(P, "Op") else P.Relu("x"))
-    def drop(m, rw):
+    @rule(P.Magic("x", domain="my.ops"), tag="E0")
+    def drop_magic(m, rw):
         return m.x
 
-    model = parse(f"{HEAD} g (float[N] x) => (float[N] y) {{ y = Relu (x) }}")
+    head = HEAD.replace("]", ', "my.ops" : 1]')
+    model = parse(f"{head} g (float[N] x) => (float[N] y) {{ t = my.ops.Magic (x) y = Relu (t) }}")
     check = LocalCheck()
-    ctx, _ = run(model, drop, check)
-    assert len(ctx.rejected) + sum(check.skipped.values()) == 1
+    ctx, _ = run(model, drop_magic, check)
+    assert not ctx.rejected
+    assert "no kernel for my.ops::Magic" in next(iter(check.skipped))
 
 
 @rule(P.Identity("x"), tag="E0")
@@ -402,7 +424,3 @@ def test_no_time_means_no_check_and_is_said() -> None:
     ctx, _ = run(conv_bn(), fold_batchnorm(one_weight), check)
     assert not ctx.rejected
     assert check.skipped == {"time is up": 1}
-
-
-def test_a_value_is_not_needed_for_the_types() -> None:
-    assert Value(1).output == 0

@@ -37,9 +37,10 @@ def loop(context: InferContext) -> list[Fact]:
     carried = len(context.inputs) - 2
     made = [leave(body, body.of(value)) for value in graph.inputs[2 : 2 + carried]]
     trips = _trips(context)
-    for value in graph.outputs[1 + carried :]:
+    scanned = zip(graph.outputs[1 + carried :], graph.sink.outputs[1 + carried :], strict=True)
+    for value, declared in scanned:
         element = leave(body, body.of(value))
-        shape = element.shape if trips.bounds[0] >= 1 else _shape_of_none(element, graph.info(value).type)
+        shape = element.shape if trips.bounds[0] >= 1 else _shape_of_none(element, declared.type)
         made.append(Fact(element.dtype, None if shape is None else (trips, *shape)))
     return made
 

@@ -1,0 +1,230 @@
+"""Control flow that is decided, sequences and optionals that are taken apart again."""
+
+from __future__ import annotations
+
+import numpy as np
+from harness import Setup, rows, table_test
+
+from optimizer.rewrite import Context, Settings
+from passes.control import CONTROL
+from passes.fold import BIND
+from passes.sequence import (
+    ask_new_optional,
+    count_new_sequence,
+    insert_into_new_sequence,
+    join_new_sequence,
+    take_from_new_optional,
+    take_from_new_sequence,
+)
+
+X = Setup(
+    "float[N,4] x, float[4] z, bool c, int64 m, int64[K] k",
+    feeds={"m": np.array(2)},
+    imports='"own" : 1',
+    settings=Settings(growth=None, objective="latency"),
+)
+BALANCED = Setup("float[N,4] x")
+
+
+def if_(condition: str, then: str, other: str) -> str:
+    return (
+        f"y = If({condition}) <then_branch = p () => (float[N,4] o) {{ {then} }}, "
+        f"else_branch = q () => (float[N,4] r) {{ {other} }}>"
+    )
+
+
+def loop(trips: str, going: str, step: str, scan: str = "") -> str:
+    made, result = (", y2", ", float[N,4] s") if scan else ("", "")
+    return (
+        f"y{made} = Loop({trips}, {going}, x) <body = b (int64 i, bool g, float[N,4] v) => "
+        f"(bool g2, float[N,4] v2{result}) {{ {step} {scan} }}>"
+    )
+
+
+ON = "g2 = Identity(g) v2 = Mul(v, v)"
+UNSQUEEZE = "r{0} = Unsqueeze(v{0}, i64([0])) "
+
+ROWS = [
+    *rows(
+        CONTROL,
+        X,
+        [
+            ("then", if_("bool(true)", "o = Relu(x)", "r = Neg(x)"), "y = Relu(x)"),
+            ("else", if_("bool(false)", "o = Relu(x)", "r = Neg(x)"), "y = Neg(x)"),
+            (
+                "inferred",
+                "s = Shape(x) n = Size(s) t = Equal(n, i64(2)) " + if_("t", "o = Relu(x)", "r = Neg(x)"),
+                "y = Relu(x)",
+            ),
+            (
+                "nested-with-constants",
+                if_(
+                    "bool(true)",
+                    "f = Constant<value=float[1]{2}>() w = Mul(x, f) "
+                    + if_("c", "o = Add(w, x)", "r = Neg(w)")
+                    .replace("y =", "o =")
+                    .replace("(float[N,4] o) { o", "(float[N,4] o3) { o3"),
+                    "r = Neg(x)",
+                ),
+                "w = Mul(x, f32([2])) " + if_("c", "o = Add(w, x)", "r = Neg(w)"),
+            ),
+            (
+                "equal-branches",
+                if_(
+                    "c",
+                    "f = Constant<value=float[1]{2}>() o = Mul(x, f)",
+                    "h = Constant<value=float[1]{2}>() r = Mul(x, h)",
+                ),
+                "y = Mul(x, f32([2]))",
+            ),
+            (
+                "equal-inner-names",
+                if_("bool(true)", "a = Exp(x) o = Neg(a)", "r = Neg(x)")
+                + if_("bool(true)", "a = Abs(x) o = Neg(a)", "r = Neg(x)").replace("y =", " y2 ="),
+                "a = Exp(x) y = Neg(a) b = Abs(x) y2 = Neg(b)",
+            ),
+            ("no-trips", loop("i64(0)", "bool(true)", ON), "y = Identity(x)"),
+            ("never-starts", loop("m", "bool(false)", ON), "y = Identity(x)"),
+            ("three-trips", loop("i64(3)", "bool(true)", ON), "a = Mul(x, x) b = Mul(a, a) y = Mul(b, b)"),
+            ("one-trip", loop("i64(1)", "", "g2 = Not(g) v2 = Mul(v, v)"), "y = Mul(x, x)"),
+            (
+                "scan",
+                loop("i64(2)", "", ON, "s = Neg(v)"),
+                "a = Mul(x, x) y = Mul(a, a) b = Neg(x) d = Unsqueeze(b, i64([0])) e = Neg(a) "
+                "f = Unsqueeze(e, i64([0])) y2 = Concat<axis=0>(d, f)",
+            ),
+            (
+                "counts",
+                loop("i64(2)", "", "g2 = Identity(g) f = Cast<to=1>(i) v2 = Add(v, f)"),
+                "a = Cast<to=1>(i64(0)) b = Add(x, a) d = Cast<to=1>(i64(1)) y = Add(b, d)",
+            ),
+        ],
+        [
+            ("unknown", if_("c", "o = Relu(x)", "r = Neg(x)"), "the condition is not known"),
+            (
+                "unlike",
+                if_("c", "o = LeakyRelu<alpha=0.1>(x)", "r = LeakyRelu<alpha=0.2>(x)"),
+                "the condition is not known",
+            ),
+            (
+                "random",
+                if_("c", "o = RandomNormalLike(x)", "r = RandomNormalLike(x)"),
+                "the condition is not known",
+            ),
+            ("trips", loop("m", "bool(true)", ON), "how often it runs is not known"),
+            ("condition", loop("i64(2)", "c", ON), "how often it runs is not known"),
+            ("stops", loop("i64(2)", "", "g2 = Not(g) v2 = Mul(v, v)"), "it may stop early"),
+            ("long", loop("i64(9)", "", ON), "unrolled it would have more nodes"),
+            (
+                "empty-scan",
+                loop("i64(0)", "", ON, "s = Neg(v)"),
+                "the shape of an empty scan output is not known",
+            ),
+        ],
+    ),
+    *rows(
+        CONTROL,
+        BALANCED,
+        [],
+        [("grows", loop("i64(4)", "bool(true)", ON), "unrolled it would have more nodes")],
+    ),
+    *rows(
+        CONTROL,
+        Setup("float[3] x"),
+        [
+            (
+                "empty-scan",
+                loop("i64(0)", "", ON, "s = Neg(v)").replace("N,4", "3"),
+                "y = Identity(x) y2 = Identity(f32(zeros(0, 3)))",
+            )
+        ],
+    ),
+    *rows(
+        BIND,
+        X,
+        [
+            (
+                "small",
+                "a = Add(x, z) " + if_("c", "o = Mul(a, f32([2]))", "r = Neg(a)"),
+                "a = Add(x, z) " + if_("c", "f = Constant<value=float[1]{2}>() o = Mul(a, f)", "r = Neg(a)"),
+            )
+        ],
+    ),
+    *rows(
+        take_from_new_sequence,
+        X,
+        [("at", "q = SequenceConstruct(x, z) b = SequenceAt(q, i64(-2)) y = Relu(b)", "y = Relu(x)")],
+        [("outside", "q = SequenceConstruct(x, z) y = SequenceAt(q, i64(2))", "the index is out of range")],
+    ),
+    *rows(
+        count_new_sequence,
+        X,
+        [("two", "q = SequenceConstruct(x, z) b = SequenceLength(q) y = Neg(b)", "y = Neg(i64(2))")],
+    ),
+    *rows(
+        join_new_sequence,
+        X,
+        [
+            (
+                "joined",
+                "q = SequenceConstruct(x, x) y = ConcatFromSequence<axis=1>(q)",
+                "y = Concat<axis=1>(x, x)",
+            )
+        ],
+        [
+            (
+                "stacked",
+                "q = SequenceConstruct(x, x) y = ConcatFromSequence<axis=1, new_axis=1>(q)",
+                "the tensors are stacked, not joined",
+            )
+        ],
+    ),
+    *rows(
+        insert_into_new_sequence,
+        X,
+        [
+            (
+                "end",
+                "q = SequenceConstruct(x, x) p = SequenceInsert(q, z) y = SequenceAt(p, m)",
+                "p = SequenceConstruct(x, x, z) y = SequenceAt(p, m)",
+            ),
+            (
+                "front",
+                "q = SequenceConstruct(x, x) p = SequenceInsert(q, z, i64(0)) y = SequenceAt(p, m)",
+                "p = SequenceConstruct(z, x, x) y = SequenceAt(p, m)",
+            ),
+            (
+                "empty",
+                "q = SequenceEmpty() p = SequenceInsert(q, z) y = SequenceLength(p)",
+                "p = SequenceConstruct(z) y = SequenceLength(p)",
+            ),
+        ],
+        [
+            (
+                "outside",
+                "q = SequenceConstruct(x, x) p = SequenceInsert(q, z, i64(3)) y = SequenceAt(p, m)",
+                "the index is out of range",
+            )
+        ],
+    ),
+    *rows(
+        take_from_new_optional,
+        X,
+        [("get", "q = Optional(x) b = OptionalGetElement(q) y = Relu(b)", "y = Relu(x)")],
+    ),
+    *rows(
+        ask_new_optional,
+        X,
+        [("has", "q = Optional(x) b = OptionalHasElement(q) y = Not(b)", "y = Not(bool(true))")],
+    ),
+]
+
+test_rows = table_test(ROWS)
+
+
+def test_inlined_values_keep_their_names_where_these_are_free() -> None:
+    text = if_("bool(true)", "a = Exp(x) o = Neg(a)", "r = Neg(x)")
+    model = X.model(text + if_("bool(true)", "a = Abs(x) o = Neg(a)", "r = Neg(x)").replace("y =", " y2 ="))
+    CONTROL.run(Context(model, X.settings))
+    names = {node.op_type: node.outputs[0].name for node in model.graph.nodes}
+    assert sorted([names["Exp"], names["Abs"]]) == ["", "a"]
