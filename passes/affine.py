@@ -97,6 +97,8 @@ def affine_of(m: Match, step: Node, x: Value, rank: int) -> Affine:
     left, right = step.inputs
     m.require(constant_of(m, right if left == x else left).dtype in FLOATS, "not a float")
     c = m.f64(right if left == x else left)
+    recognised = step.op_type in ("Mul", "Div") and _ends_idiom(m, x, c)
+    m.require(not recognised or m.ctx.settings.objective == "nodes", "runtimes recognise what it ends")
     with np.errstate(divide="ignore"):
         known = {
             "Mul": lambda: Affine(c, zero),
@@ -107,6 +109,19 @@ def affine_of(m: Match, step: Node, x: Value, rank: int) -> Affine:
         found = known[step.op_type]()
     m.require(np.isfinite(found.scale).all() and np.isfinite(found.shift).all(), "the constant is not finite")
     return found
+
+
+def _ends_idiom(m: Match, x: Value, c: np.ndarray) -> bool:
+    """Whether scaling ``x`` is the end of a Gelu or of a normalization that runtimes will fuse."""
+    last = m.producer(x)
+    if last is None or last.op_type not in ("Mul", "Div"):
+        return False
+    factors = [m.producer(v) for v in last.inputs]
+    if any(f is not None and f.op_type in ("Sqrt", "Reciprocal") for f in factors):
+        return True
+    sums = [f for f in factors if f is not None and f.op_type == "Add"]
+    below = [m.producer(v) for f in sums for v in f.inputs]
+    return c.size == 1 and any(b is not None and b.op_type in ("Erf", "Tanh") for b in below)
 
 
 def _affine_of_batchnorm(m: Match, bn: Node, rank: int) -> Affine:

@@ -86,9 +86,8 @@ class Matcher:
         for position, term in enumerate(terms):
             value = operands[position] if position < len(operands) else None
             if isinstance(term, Rest):
-                if len(operands) - position >= term.least and self._bind(
-                    term.name, operands[position:], trail
-                ):
+                rest = tuple(operands[position:])
+                if len(rest) >= term.least and self._bind(term.name, rest, trail):
                     yield
                 break
             if isinstance(term, (Op, AnyOf)) or (isinstance(term, Maybe) and value is not None):

@@ -138,6 +138,16 @@ ROWS = [
         [
             ("stretched", "a = Mul(thin, kin) y = MatMul(a, w)", "the width before is not known"),
             ("shift", "a = Add(x, kin) y = MatMul(a, w)", "the step is no scale"),
+            (
+                "gelu",
+                "e = Erf(x) o = Add(e, f32(1)) g = Mul(x, o) a = Mul(g, f32(0.5)) y = MatMul(a, w)",
+                "runtimes recognise what it ends",
+            ),
+            (
+                "rms-norm",
+                "r = Sqrt(thin) d = Div(x, r) a = Mul(d, kin) y = MatMul(a, w)",
+                "runtimes recognise what it ends",
+            ),
             ("read-twice", "a = Mul(x, kin) y = MatMul(a, w) y2 = Relu(a)", "the step has other readers"),
         ],
     ),
