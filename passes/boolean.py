@@ -5,6 +5,7 @@ from __future__ import annotations
 from optimizer.analysis import broadcasts_to
 from optimizer.ir import Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
+from passes.known import constant_of
 
 _OPPOSITE = {
     "Less": "GreaterOrEqual",
@@ -18,9 +19,10 @@ _NEUTRAL = {"And": True, "Or": False, "Xor": False}
 @graph_optimizer(P.one_of("And", "Or", "Xor")("x", "unit").commutes(), constants="unit", tag="E0")
 def drop_neutral_truth(m: Match, rw: Rewriter) -> Value:
     """x and true -> x, and x or false, x xor false likewise"""
-    neutral = m.array(m.unit) == _NEUTRAL[m.root.op_type]
-    m.require(neutral.size and neutral.all(), "the operand is not neutral")
-    m.require(not neutral.shape or broadcasts_to(m.shape(m.unit), m.shape(m.x)), "the other is broadcast")
+    unit = constant_of(m, m.unit)
+    m.require(unit.size, "the operand is not neutral")
+    m.require((unit.array == _NEUTRAL[m.root.op_type]).all(), "the operand is not neutral")
+    m.require(not unit.shape or broadcasts_to(m.shape(m.unit), m.shape(m.x)), "the other is broadcast")
     return m.x
 
 
@@ -49,7 +51,7 @@ def swap_negated_choice(m: Match, rw: Rewriter) -> Value:
 @graph_optimizer(P.Where("c", "a", "b"), constants="c", tag="E1")
 def choose_constantly(m: Match, rw: Rewriter) -> Value:
     """Where(true, a, b) -> a, and Where(false, a, b) -> b"""
-    chosen = m.array(m.c)
+    chosen = constant_of(m, m.c).array
     m.require(chosen.size and (chosen.all() or not chosen.any()), "the condition differs by element")
     taken = m.a if chosen.all() else m.b
     m.require(m.same_shape(taken, m.root.value()), "what is chosen may be broadcast")

@@ -40,7 +40,8 @@ def merge_casts(m: Match, rw: Rewriter) -> Value:
     outside of an integer's range becomes is left open, so it may depend on the float's type.
     """
     source, middle, target = m.dtype(m.x), DType(m.inner.attr("to")), DType(m.outer.attr("to"))
-    m.require(source, "the element type is not known")
+    if source is None:
+        m.refuse("the element type is not known")
     m.require({source, middle, target} <= _PLAIN, "an element type is no plain number")
     m.require(_holds(middle, source), "the inner cast may round")
     if source == target:

@@ -133,7 +133,7 @@ def _goes_on(ctx: Context, body: Graph) -> bool:
 
 def _untouched(ctx: Context, graph: Graph, node: Node, body: Graph) -> list[Value]:
     carried = [v for v in node.inputs[2:] if v is not None]
-    results = list(carried)
+    results: list[Value] = list(carried)
     for index in range(len(carried), len(node.outputs)):
         fact = ctx.facts(graph).of(node.value(index))
         shape = None if fact.shape is None else [dim.value for dim in fact.shape[1:]]
@@ -159,9 +159,9 @@ def _unrolled(graph: Graph, node: Node, body: Graph, trips: int, taken: set[str]
         formal = dict(zip(body.inputs, [counter, going, *state], strict=True))
         made = splice(graph, body, {**shared, **captures, **formal}, taken)[1:]
         state = made[: len(state)]
-        for column, value in zip(scanned, made[len(state) :], strict=True):
-            if value is not None:
-                column.append(_row(graph, value))
+        for column, row in zip(scanned, made[len(state) :], strict=True):
+            if row is not None:
+                column.append(_row(graph, row))
     stacked = [_stacked(graph, column) for column in scanned]
     return [v for v in (*state, *stacked) if v is not None]
 

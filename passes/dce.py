@@ -20,8 +20,8 @@ class DeadCodeElimination:
     def run(self, ctx: Context) -> bool:
         """Runs where anything has changed since it last ran. O(nodes)."""
         changed = False
-        functions = {(f"{f.domain}::{f.name}",): f.graph for f in ctx.model.functions.values()}
-        for path, root in {(): ctx.model.graph, **functions}.items():
+        functions = [((f"{f.domain}::{f.name}",), f.graph) for f in ctx.model.functions.values()]
+        for path, root in [((), ctx.model.graph), *functions]:
             scopes = [scope for _, scope in root.scopes()]
             if all(ctx.mark(self, scope) == len(ctx.journal.touched[scope]) for scope in scopes):
                 continue

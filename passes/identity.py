@@ -6,6 +6,7 @@ import numpy as np
 
 from optimizer.ir import Node, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
+from passes.known import constant_of, shape_of
 
 
 @graph_optimizer(P.Identity("x"), tag="E0")
@@ -88,10 +89,9 @@ def drop_single_split(m: Match, rw: Rewriter) -> Value:
 @graph_optimizer(P.Concat(P.rest("parts", least=2), name="concat"), tag="E0")
 def drop_empty_operands(m: Match, rw: Rewriter) -> Value:
     """Concat(x, empty, y) -> Concat(x, y)"""
-    ranks = [m.rank(part) for part in m.parts]
-    m.require(None not in ranks, "the rank is not known")
-    axis = m.concat.attr("axis", 1) % max(ranks[0] or 1, 1)
-    full = [part for part in m.parts if m.shape(part)[axis].value != 0]
+    shapes = [shape_of(m, part) for part in m.parts]
+    axis = m.concat.attr("axis", 1) % max(len(shapes[0]), 1)
+    full = [part for part, shape in zip(m.parts, shapes, strict=True) if shape[axis].value != 0]
     m.require(0 < len(full) < len(m.parts), "no operand is proven empty")
     return full[0] if len(full) == 1 else rw.op.Concat(*full, **m.concat.attributes)
 
@@ -99,12 +99,10 @@ def drop_empty_operands(m: Match, rw: Rewriter) -> Value:
 @graph_optimizer(P.Gather("x", "i"), constants="i", tag="E0")
 def drop_gather_of_everything(m: Match, rw: Rewriter) -> Value:
     """Gather(x, [0, 1, ..., n - 1]) -> x"""
-    shape = m.shape(m.x)
-    m.require(shape, "the rank is not known")
-    length = shape[m.root.attr("axis", 0) % len(shape)].value
-    index = m.tensor(m.i)
-    m.require(length is not None and index.shape == (length,), "not every index is taken")
-    m.require(np.array_equal(index.array % max(length, 1), np.arange(length)), "the order changes")
+    shape, index = shape_of(m, m.x), constant_of(m, m.i)
+    length = shape[m.root.attr("axis", 0) % len(shape)].value or 0
+    m.require(length and index.shape == (length,), "not every index is taken")
+    m.require(np.array_equal(index.array % length, np.arange(length)), "the order changes")
     return m.x
 
 

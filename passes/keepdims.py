@@ -100,8 +100,9 @@ def replace_squeezed_split_by_gather(m: Match, rw: Rewriter) -> Value:
     Where every part that is read is one element along the axis and squeezed, so that Split dies.
     """
     split = m.producer(m.part)
-    if split is None or split.op_type != "Split" or split.domain or split.inputs[0] is None:
+    if split is None or split.op_type != "Split" or split.inputs[0] is None:
         m.refuse("no part of a Split")
+    m.require(not any(a.reference for a in split.attributes.values()), "no part of a Split")
     rank = rank_of(m, m.part)
     axis = split.attr("axis", 0) % rank
     parts = [split.value(output) for output in range(len(split.outputs))]

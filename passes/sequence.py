@@ -6,6 +6,7 @@ import numpy as np
 
 from optimizer.ir import Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
+from passes.known import constant_of
 
 _MADE = P.SequenceConstruct(P.rest("parts"), name="made")
 
@@ -13,7 +14,7 @@ _MADE = P.SequenceConstruct(P.rest("parts"), name="made")
 @graph_optimizer(P.SequenceAt(_MADE, "i"), constants="i", tag="E0")
 def take_from_new_sequence(m: Match, rw: Rewriter) -> Value:
     """SequenceAt(SequenceConstruct(a, b), 1) -> b"""
-    index = int(m.array(m.i).item())
+    index = int(constant_of(m, m.i).array.item())
     m.require(-len(m.parts) <= index < len(m.parts), "the index is out of range")
     return m.parts[index]
 
@@ -39,7 +40,7 @@ def join_new_sequence(m: Match, rw: Rewriter) -> Value:
 def insert_into_new_sequence(m: Match, rw: Rewriter) -> Value:
     """SequenceInsert(SequenceConstruct(a, b), x) -> SequenceConstruct(a, b, x)"""
     parts = list(m.parts) if m.nodes[1].op_type == "SequenceConstruct" else []
-    index = len(parts) if m.i is None else int(m.array(m.i).item())
+    index = len(parts) if m.i is None else int(constant_of(m, m.i).array.item())
     m.require(-len(parts) <= index <= len(parts), "the index is out of range")
     parts.insert(index, m.x)
     return rw.op.SequenceConstruct(*parts)

@@ -35,14 +35,15 @@ def _extent(m: Match, shape: Node) -> tuple[int, int]:
 )
 def fold_slice_into_shape(m: Match, rw: Rewriter) -> Value:
     """Slice(Shape(x), [a], [b]) -> Shape<start=a, end=b>(x)"""
-    m.require(m.steps is None or m.array(m.steps).item() == 1, "it skips dimensions")
-    return _part(m, rw, m.array(m.starts).item(), m.array(m.ends).item())
+    m.require(m.steps is None or constant_of(m, m.steps).array.item() == 1, "it skips dimensions")
+    start, end = (int(constant_of(m, v).array.item()) for v in (m.starts, m.ends))
+    return _part(m, rw, start, end)
 
 
 @graph_optimizer(P.Gather(_SHAPE, "indices"), constants="indices", tag="E0")
 def fold_gather_into_shape(m: Match, rw: Rewriter) -> Value:
     """Gather(Shape(x), [a, a + 1, ...]) -> Shape<start=a, end=...>(x)"""
-    indices = m.array(m.indices)
+    indices = constant_of(m, m.indices).array
     m.require(indices.ndim == 1 and indices.size, "a dimension is taken as a scalar")
     first = int(indices[0])
     in_order = indices.tolist() == list(range(first, first + len(indices)))
@@ -60,7 +61,7 @@ def fold_single_dimension_into_shape(m: Match, rw: Rewriter) -> Value:
     """Unsqueeze(Gather(Shape(x), i)) -> Shape<start=i, end=i + 1>(x)"""
     m.require(constant_of(m, m.index).size == 1, "several dimensions are taken")
     m.require(m.rank(m.root.value()) == 1, "the result is no vector")
-    index = m.array(m.index).item()
+    index = int(constant_of(m, m.index).array.item())
     return _part(m, rw, index, index + 1 if index != -1 else 1 << 30)
 
 

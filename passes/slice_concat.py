@@ -67,7 +67,7 @@ def merge_slices(m: Match, rw: Rewriter) -> Value:
 @graph_optimizer(P.Concat(P.rest("parts", least=2), name="outer"), tag="E0")
 def merge_concats(m: Match, rw: Rewriter) -> Value:
     """Concat(a, Concat(b, c)) -> Concat(a, b, c), along one axis"""
-    parts: list[Value] = []
+    parts: list[Value | None] = []
     for part in m.parts:
         node = m.producer(part)
         inner = node is not None and node.op == "Concat" and m.single_use(part) and not m.ctx.is_kept(node)
@@ -111,6 +111,7 @@ def drop_concat_of_split(m: Match, rw: Rewriter) -> Value:
     m.require(m.parts == pieces, "the pieces are not all there in order")
     axis, rank = split.attr("axis", 0), rank_of(m, m.root.value())
     m.require(axis % rank == _axis(m, m.concat), "the pieces are joined along another axis")
+    assert split.inputs[0] is not None
     return split.inputs[0]
 
 
@@ -134,7 +135,9 @@ def _taken(m: Match, concat: Node, start: int, end: int) -> list[Value]:
 
 
 def _joined(rw: Rewriter, parts: list[Value], concat: Node) -> Value:
-    return parts[0] if len(parts) == 1 else rw.op.Concat(*parts, **concat.attributes)
+    if len(parts) == 1:
+        return parts[0]
+    return rw.op.Concat(*parts, axis=concat.attr("axis", 1))
 
 
 @graph_optimizer(P.Slice(P.Concat(P.rest("parts"), name="concat"), P.rest("bounds"), name="slice"), tag="E0")
@@ -150,10 +153,10 @@ def take_operands_of_concat(m: Match, rw: Rewriter) -> Value:
 @graph_optimizer(P.Gather(P.Concat(P.rest("parts"), name="concat"), "i"), constants="i", tag="E0")
 def gather_from_operand_of_concat(m: Match, rw: Rewriter) -> Value:
     """Gather(Concat(a, b, c), i) -> Gather(b, 0), where b is that element"""
-    index = m.array(m.i)
+    index = constant_of(m, m.i).array
     m.require(index.size == 1, "several elements are taken")
     rank = rank_of(m, m.concat.value())
     m.require(m.root.attr("axis", 0) % rank == _axis(m, m.concat), "the elements lie along another axis")
     at = int(index.item())
     part = _taken(m, m.concat, at, at + 1 if at != -1 else sys.maxsize)[0]
-    return rw.op.Gather(part, rw.const(np.zeros_like(index)), **m.root.attributes)
+    return rw.op.Gather(part, rw.const(np.zeros_like(index)), axis=m.root.attr("axis"))

@@ -164,6 +164,8 @@ def cascade_maxpool(m: Match, rw: Rewriter) -> Value:
 
 def _window(m: Match, pool: Node) -> tuple[int, ...] | None:
     """The window of a pool of stride 1 that keeps the size, all of it odd."""
+    if any(attribute.reference for attribute in pool.attributes.values()):
+        return None
     kernel = tuple(pool.attr("kernel_shape"))
     plain = (
         set(pool.attr("strides", (1,))) == {1}

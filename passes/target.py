@@ -76,8 +76,9 @@ def _flatten_axis(source: Sequence[Dim], result: Sequence[Dim]) -> int | None:
     """The axis of the Flatten that gives ``result``."""
     if len(result) != 2:
         return None
-    axes = range(len(source) + 1)
-    return next((a for a in axes if (product(source[:a]), product(source[a:])) == tuple(result)), None)
+    dims = tuple(source)
+    axes = range(len(dims) + 1)
+    return next((a for a in axes if (product(dims[:a]), product(dims[a:])) == tuple(result)), None)
 
 
 @graph_optimizer(P.Reshape("x", "target", name="reshape"), tag="E0")
@@ -157,7 +158,8 @@ def make_resize_scales_constant(m: Match, rw: Rewriter) -> Value:
     scales = []
     for before, after in zip(shape_of(m, m.x), shape_of(m, m.root.value()), strict=True):
         ratio = after.quotient(before)
-        m.require(ratio is not None and ratio.value, "an axis is not scaled by a whole number")
-        scales.append(float(ratio.value))
+        factor = None if ratio is None else ratio.value
+        m.require(factor, "an axis is not scaled by a whole number")
+        scales.append(float(factor or 0))
     region = rw.const(np.zeros(0, np.float32)) if m.opset() < 13 else None
     return rw.op.Resize(m.x, region, rw.const(np.array(scales, np.float32)), **m.resize.attributes)

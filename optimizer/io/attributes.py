@@ -42,9 +42,11 @@ _FIELDS = {
 def bodies_of(proto: AttributeProto) -> Iterator[GraphProto]:
     """The graphs an attribute holds."""
     kind = proto.type
-    if kind == _GRAPH and not proto.ref_attr_name:
+    if kind not in (_GRAPH, _GRAPHS, 0) or proto.ref_attr_name:
+        return
+    if kind == _GRAPH or (not kind and proto.HasField("g")):
         yield proto.g
-    elif kind == _GRAPHS:
+    elif len(proto.graphs):
         yield from proto.graphs
 
 
@@ -63,7 +65,7 @@ def read_attribute(
         return Attribute(_Kind.INTS, tuple(proto.ints))
     kind = _kind(proto)
     if proto.ref_attr_name:
-        return Attribute(kind, None, proto.ref_attr_name, text_of(proto.doc_string))
+        return Attribute(kind, None, text_of(proto.ref_attr_name), text_of(proto.doc_string))
     return Attribute(kind, _read_value(proto, kind, files, read_body), "", text_of(proto.doc_string))
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from onnx import GraphProto, NodeProto
 
 from optimizer.io.attributes import bodies_of
+from optimizer.io.typeprotos import text_of
 from optimizer.ir import InvalidModel
 
 
@@ -30,9 +31,9 @@ class NodeDraft(NamedTuple):
     @property
     def label(self) -> str:
         """How messages call the node."""
-        name = f" '{self.proto.name}'" if self.proto.name else ""
+        name = f" '{text_of(self.proto.name)}'" if self.proto.name else ""
         made = next((o for o in self.outputs if o), "")
-        return self.proto.op_type + name + (f" -> '{made}'" if made else "")
+        return text_of(self.proto.op_type) + name + (f" -> '{made}'" if made else "")
 
     def reads(self) -> Iterator[str]:
         """Names read by the node itself, then by its bodies from around them."""
@@ -92,6 +93,8 @@ def draft_graph(proto: GraphProto, outer: tuple[frozenset[str], ...], notes: Not
     if len(given) != len(proto.input):
         twice = next(n for n, count in Counter(i.name for i in proto.input).items() if count > 1)
         raise InvalidModel(f"duplicate producer: graph '{proto.name}' has two inputs '{twice}'")
+    if "" in given:
+        raise InvalidModel(f"an input of graph '{proto.name}' has no name")
     for tensor in proto.initializer:
         given.setdefault(tensor.name, f"initializer '{tensor.name}'")
     for sparse in proto.sparse_initializer:

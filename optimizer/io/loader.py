@@ -82,7 +82,7 @@ def _build(proto: ModelProto, reader: Reader, freeze: bool) -> Model:
         {function.key: function for function in functions},
         text_of(proto.producer_name),
         text_of(proto.producer_version),
-        proto.domain,
+        text_of(proto.domain),
         proto.model_version,
         text_of(proto.doc_string),
         read_metadata(proto.metadata_props),
@@ -110,6 +110,8 @@ def _function(proto: FunctionProto, reader: Reader) -> Function:
     given = {name: f"input '{name}'" for name in proto.input}
     if len(given) != len(proto.input):
         raise InvalidModel(f"duplicate producer: {where} has two inputs of one name")
+    if "" in given:
+        raise InvalidModel(f"an input of {where} has no name")
     draft = draft_scope(proto.node, given, proto.output, where, (), reader.notes)
     if draft.free:
         name = draft.free[0]
@@ -117,11 +119,11 @@ def _function(proto: FunctionProto, reader: Reader) -> Function:
     graph = reader.read_function(draft, proto, _opsets(proto.opset_import, reader.notes))
     return Function(
         canonical_domain(proto.domain),
-        proto.name,
+        text_of(proto.name),
         graph,
-        proto.overload,
-        tuple(proto.attribute),
-        {a.name: read_attribute(a, reader.files, reader.no_body) for a in proto.attribute_proto},
+        text_of(proto.overload),
+        tuple(map(text_of, proto.attribute)),
+        {text_of(a.name): read_attribute(a, reader.files, reader.no_body) for a in proto.attribute_proto},
         text_of(proto.doc_string),
         read_metadata(proto.metadata_props),
     )

@@ -36,7 +36,7 @@ _NO_ORIGIN = Origin()
 
 def canonical_domain(domain: str) -> str:
     """The empty domain under its one spelling."""
-    return "" if domain == "ai.onnx" else domain
+    return "" if domain == "ai.onnx" else text_of(domain)
 
 
 class Reader:
@@ -59,7 +59,7 @@ class Reader:
         """The graph of a draft: main graph or body."""
         assert draft.proto is not None
         proto = draft.proto
-        graph = Graph(proto.name, opsets)
+        graph = Graph(text_of(proto.name), opsets)
         graph.doc_string, graph.metadata = text_of(proto.doc_string), read_metadata(proto.metadata_props)
         scope = _Scope(self, graph, proto.value_info)
         # The declarations come last in the order of precedence but are indexed first, so that every value
@@ -74,7 +74,7 @@ class Reader:
 
     def read_function(self, draft: ScopeDraft, proto: FunctionProto, opsets: dict[str, int]) -> Graph:
         """The graph of a function; its interface is names, typed by its ``value_info``."""
-        graph = Graph(proto.name, opsets)
+        graph = Graph(text_of(proto.name), opsets)
         scope = _Scope(self, graph, proto.value_info)
         for name in proto.input:
             scope.define(name, graph.add_input(scope.info(name)))
@@ -98,7 +98,7 @@ class Reader:
         """
         for (domain, op_type, overload, version), count in self.operators.items():
             what = f"{domain}::{op_type}" if domain else op_type
-            if not (isinstance(op_type, str) and isinstance(domain, str)):
+            if not isinstance(op_type, str):
                 raise InvalidModel(f"operator {what!r}: its name is not valid UTF-8")
             if (domain, op_type, overload) in functions:
                 continue
@@ -196,7 +196,7 @@ class _Scope:
                 if name in seen:
                     self.reader.notes.add("node names are not unique", f"'{name}'")
                 seen.add(name)
-            overload = proto.overload
+            overload = text_of(proto.overload)
             operators[domain, op_type, overload, opsets.get(domain, 0)] += 1
             node = self.graph.add(
                 op_type,
@@ -228,7 +228,7 @@ class _Scope:
     def annotations(self, proto: GraphProto) -> None:
         """Makes a vertex for each quantization annotation whose tensors are there."""
         for entry in proto.quantization_annotation:
-            parameters = {p.key: p.value for p in entry.quant_parameter_tensor_names}
+            parameters = {text_of(p.key): p.value for p in entry.quant_parameter_tensor_names}
             names = [entry.tensor_name, *parameters.values()]
             if parameters and all(name in self.values for name in names):
                 inputs = [self.values[name] for name in names]

@@ -46,7 +46,7 @@ def _read_serialized(data: bytes) -> ValueType | None:
 
 
 def _read(proto: TypeProto) -> ValueType | None:
-    note = proto.denotation
+    note = text_of(proto.denotation)
     match proto.WhichOneof("value"):
         case "tensor_type":
             return _read_tensor_type(proto.tensor_type, note, sparse=False)
@@ -59,7 +59,8 @@ def _read(proto: TypeProto) -> ValueType | None:
         case "map_type":
             return MapType(read_dtype(proto.map_type.key_type), _read(proto.map_type.value_type), note)
         case "opaque_type":
-            return OpaqueType(proto.opaque_type.domain, proto.opaque_type.name, note)
+            opaque = proto.opaque_type
+            return OpaqueType(text_of(opaque.domain), text_of(opaque.name), note)
     return None
 
 
@@ -70,14 +71,14 @@ def _read_tensor_type(
     notes: tuple[str, ...] = ()
     if proto.HasField("shape"):
         shape = tuple(_read_dim(dim) for dim in proto.shape.dim)
-        notes = tuple(dim.denotation for dim in proto.shape.dim)
+        notes = tuple(text_of(dim.denotation) for dim in proto.shape.dim)
     return TensorType(read_dtype(proto.elem_type), shape, note, notes if any(notes) else (), sparse)
 
 
 def _read_dim(dim: TensorShapeProto.Dimension) -> DimDecl:
     if dim.HasField("dim_value"):
         return dim.dim_value if dim.dim_value >= 0 else None
-    return dim.dim_param or None
+    return text_of(dim.dim_param) or None
 
 
 def has_negative_dim(proto: TypeProto) -> bool:
@@ -167,8 +168,8 @@ def write_info(info: ValueInfo, name: str, proto: ValueInfoProto) -> None:
 
 
 def text_of(text: str | bytes) -> str:
-    """A text nobody computes with. Protobuf gives bytes where it is not valid UTF-8: those are replaced."""
-    return text if isinstance(text, str) else text.decode(errors="replace")
+    """Any text but a tensor's name. Protobuf gives bytes where it is not valid UTF-8; they get escaped."""
+    return text if isinstance(text, str) else text.decode(errors="backslashreplace")
 
 
 def read_metadata(entries: Iterable[StringStringEntryProto]) -> tuple[tuple[str, str], ...]:

@@ -68,6 +68,8 @@ class Matcher:
             return
         if self._is_kept is not None and self._is_kept(node):
             return
+        if any(attribute.reference for attribute in node.attributes.values()):
+            return  # inside a function; its value differs from call to call
         self._nodes.append(node)
         trail: list[str] = []
         if self._bind(term.name, node, trail):

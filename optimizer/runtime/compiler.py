@@ -28,6 +28,7 @@ from optimizer.runtime.errors import MissingKernel
 from optimizer.runtime.plan import MISSING, OMITTED, UNUSED, BoundBody, Plan, Step, owner_of_bodies
 from optimizer.runtime.registry import Kernel, KernelFunction
 from optimizer.runtime.resolve import find_kernel, opset_of
+from optimizer.runtime.reuse import OwnerTable, reusing
 
 FunctionKey = tuple[str, str, str]
 
@@ -84,7 +85,8 @@ class Compiler:
 
     def step(self, node: Node) -> tuple[KernelFunction, Call]:
         """The node's kernel, taking captures behind its inputs, and its call."""
-        return self._bind(node, (True,) * len(node.outputs), set(node.operands))
+        kernel, call = self._bind(node, (True,) * len(node.outputs), set(node.operands))
+        return kernel.run, call
 
     # ---------------------------------------------------------------- the slice
 
@@ -120,7 +122,7 @@ class Compiler:
         self, nodes: Sequence[Node], slot_of: Mapping[Value, int], given: set[Value], fixed: set[int]
     ) -> list[Step]:
         """One step per node; a slot is freed by the last step that touches it."""
-        steps: list[Step] = []
+        bound: list[tuple[Kernel, Step]] = []
         seen: set[int] = set(fixed)
         for node in reversed(nodes):
             reads = tuple(OMITTED if v is None else slot_of[v] for v in node.operands)
@@ -130,23 +132,26 @@ class Compiler:
             touched = dict.fromkeys(i for i in (*reads, *writes) if i > UNUSED)
             frees = tuple(i for i in touched if i not in seen)
             seen.update(touched)
-            run, call = self._bind(node, tuple(i != UNUSED for i in writes), given)
-            only = writes[0] if len(writes) == 1 and writes[0] != UNUSED else -1
-            steps.append(Step(run, call, reads, only, writes, frees, node))
-        steps.reverse()
-        return steps
+            kernel, call = self._bind(node, tuple(i != UNUSED for i in writes), given)
+            bound.append((kernel, Step(kernel.run, call, reads, _only(writes), writes, frees, node)))
+        bound.reverse()
+        if not self.context.options.reuses_memory:
+            return [step for _, step in bound]
+        owners = OwnerTable(slot_of[v] for v in slot_of if v in given or self.graph.tensor(v) is not None)
+        return [_reusing_step(kernel, step, owners) for kernel, step in bound]
 
     # ---------------------------------------------------------------- one node
 
     def _bind(
         self, node: Node, wanted: Sequence[bool], given: Container[Value | None]
-    ) -> tuple[KernelFunction, Call]:
+    ) -> tuple[Kernel, Call]:
         """The kernel and call of a node; ``given`` are values that differ from run to run."""
         attributes = self._attributes(node)
         function = self.functions.get((node.domain, node.op_type, node.overload))
         bodies = {name: self._body(body) for name, body in node.bodies}
         if function is not None:
-            kernel = Kernel(0, node.domain, node.op_type, self._function(function, attributes))
+            run = self._function(function, attributes)
+            kernel = Kernel(0, node.domain, node.op_type, run, may_alias=True)
         else:
             kernel = self._kernel(node)
         call = Call(
@@ -166,9 +171,9 @@ class Compiler:
             key=node.id,
         )
         if not bodies:
-            return kernel.run, call
+            return kernel, call
         counts = {name: len(body.captures) for name, body in node.bodies}
-        return owner_of_bodies(kernel.run, len(node.inputs), counts), call
+        return replace(kernel, run=owner_of_bodies(kernel.run, len(node.inputs), counts)), call
 
     def _attributes(self, node: Node) -> dict[str, Attribute]:
         """The node's attributes, references replaced by what the function was called with."""
@@ -229,6 +234,16 @@ class Compiler:
             self.placeholders.update(o.name for o in node.outputs if o.name)
             stand_in = _zeros(node.outputs)
         return Kernel(0, node.domain, node.op_type, stand_in, foldable=False)
+
+
+def _only(writes: tuple[int, ...]) -> int:
+    return writes[0] if len(writes) == 1 and writes[0] != UNUSED else -1
+
+
+def _reusing_step(kernel: Kernel, step: Step, owners: OwnerTable) -> Step:
+    writes = [slot for slot in step.outputs if slot != UNUSED]
+    positions = owners.step(kernel, step.inputs, writes, step.frees)
+    return step._replace(run=reusing(kernel, positions)) if positions else step
 
 
 def _in_order(done: Mapping[int, Node]) -> list[Node]:

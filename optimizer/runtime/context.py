@@ -114,10 +114,10 @@ class ExecutionContext:
             raise ValueError(f"a result of shape {list(shape)} would take {size} bytes")
 
     def check_memory(self) -> None:
-        """Raises LimitReached when live intermediates exceed ``max_bytes``."""
+        """Raises LimitReached when intermediates that were live at once exceed ``max_bytes``."""
         limit = self.options.max_bytes
-        if limit is not None and self.memory.live > limit:
-            raise LimitReached(f"{self.memory.live} bytes of live tensors exceed {limit} (max_bytes)")
+        if limit is not None and self.memory.peak > limit:
+            raise LimitReached(f"{self.memory.peak} bytes of live tensors exceed {limit} (max_bytes)")
 
     def check_deadline(self) -> None:
         """Raises LimitReached when ``deadline_s`` is over. For loops inside kernels."""

@@ -38,6 +38,8 @@ class Options:
         truth: compute every float tensor in float64.
         before_node: called with (node, inputs) before each node.
         after_node: called with (node, inputs, outputs, seconds) after each node.
+        reuse_memory: write outputs over inputs that nobody needs any more. Not done where ``after_node``
+            is to see both.
     """
 
     verbose: bool = False
@@ -53,6 +55,12 @@ class Options:
     truth: bool = False
     before_node: BeforeNode | None = None
     after_node: AfterNode | None = None
+    reuse_memory: bool = True
+
+    @property
+    def reuses_memory(self) -> bool:
+        """Whether outputs may be written over dead inputs."""
+        return self.reuse_memory and self.after_node is None
 
     @property
     def counts_memory(self) -> bool:

@@ -127,14 +127,14 @@ class Plan:
                 self._watched_step(step, slots)
                 if memory:
                     memory.add(slots[i] for i in step.outputs)
+                    memory.remove(slots[i] for i in step.frees)
+                for slot in step.frees:  # before a limit strikes: they may have been written over
+                    slots[slot] = None
+                if memory:
                     self.context.check_memory()
             except LimitReached as limit:
                 limit.live = {v: slots[i] for v, i in self.slot_of.items() if slots[i] is not None}
                 raise
-            if memory:
-                memory.remove(slots[i] for i in step.frees)
-            for slot in step.frees:
-                slots[slot] = None
 
     def _watched_step(self, step: Step, slots: list[Any]) -> None:
         options = self.context.options

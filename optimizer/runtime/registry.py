@@ -17,6 +17,10 @@ Contract of a kernel function:
   ``tuple`` of values (several outputs; a shorter tuple leaves the last ones unset). A ``list`` is one
   sequence value, never several outputs. Outputs that ``call.wants(i)`` denies may be ``None``.
 - The result may be a view of an input only where the kernel declares ``may_alias=True``.
+- ``into(call, out, *inputs)``, where a kernel has it, is the same computation written over ``out``, one
+  of the inputs named by ``reuses`` that nobody needs any more: contiguous, writeable, no narrow type.
+  It returns ``out``, or ``None`` (and leaves it as it was) where the output has another shape or dtype.
+  The bytes must be those that ``run`` would give.
 - float16 and bfloat16 are computed in float32 and rounded once per output (see ``precision``).
   In truth mode the executor hands every float tensor over as float64; a kernel keeps the dtype of
   its inputs, and takes element types named by attributes through ``call.dtype(number)``.
@@ -32,7 +36,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from optimizer.ir import Graph, Node
@@ -56,6 +60,8 @@ class Kernel:
         foldable: may run at optimization time to replace a node by its result; a function of
             (node, graph) where that depends on the node.
         may_alias: an output may be a view of an input.
+        into: the kernel that writes over a dead input.
+        reuses: positions of the inputs it may write over.
     """
 
     since: int
@@ -66,6 +72,8 @@ class Kernel:
     deterministic: bool = field(default=True, compare=False)
     foldable: Foldable = field(default=True, compare=False)
     may_alias: bool = field(default=False, compare=False)
+    into: KernelFunction | None = field(default=None, compare=False)
+    reuses: tuple[int, ...] = field(default=(), compare=False)
 
 
 class KernelRegistry:
@@ -112,11 +120,14 @@ def kernel(
     deterministic: bool = True,
     foldable: Foldable = True,
     may_alias: bool = False,
+    into: KernelFunction | None = None,
+    reuses: tuple[int, ...] = (0,),
 ) -> Callable[[_F], _F]:
     """Registers the decorated function as the kernel of ``op_type`` from version ``since`` on."""
 
     def register(run: _F) -> _F:
-        REGISTRY.register(Kernel(since, domain, op_type, run, exact, deterministic, foldable, may_alias))
+        made = Kernel(since, domain, op_type, run, exact, deterministic, foldable, may_alias)
+        REGISTRY.register(replace(made, into=into, reuses=reuses) if into else made)
         return run
 
     return register

@@ -24,6 +24,9 @@ _LARGER_PRIMES = ((211, 223, 227, 229), (53, 59, 61, 67, 71, 73), (17, 19, 23, 2
 _PLENTY = 2000
 """Elements of a boundary value that let every branch of an elementwise operator be met."""
 _FEW = 64
+SPARSITY = 0.05
+PERIOD = 65_521
+"""Large tensors repeat after so many elements: a prime, so that no two rows are the same."""
 _EVEN = (12, 6, 8, 32, 64, 224, 4, 2)
 SPECIAL = (-0.0, 0.0, float("nan"), float("inf"), float("-inf"))
 
@@ -42,6 +45,7 @@ class Draw:
         special: every eighth element is a zero of either sign, NaN or an infinity, and integers take
             their whole range where nothing limits them.
         positive: absolute values.
+        sparse: zero but for one element in twenty, so that single weights and biases show.
         least_count: what sizes and counts given as tensors are at least.
         copy: number of the draw among those that are otherwise alike.
     """
@@ -50,6 +54,7 @@ class Draw:
     truth: bool = True
     special: bool = False
     positive: bool = False
+    sparse: bool = False
     least_count: int = 1
     copy: int = 0
 
@@ -91,10 +96,8 @@ class Boundary:
         groups = list(dict.fromkeys(kin[atom] for atom in self.atoms))
         yield self._distinct_primes(kin, groups)
         yield self._assign(kin, dict.fromkeys(groups, 1))
-        for size in _EVEN[:1]:
-            yield self._assign(kin, dict.fromkeys(groups, size))
         yield self._assign(kin, {g: 0 if i == 0 else _PRIMES[i % len(_PRIMES)] for i, g in enumerate(groups)})
-        for size in _EVEN[1:]:
+        for size in _EVEN:
             yield self._assign(kin, dict.fromkeys(groups, size))
 
     def shapes(self, assignment: Assignment) -> dict[Value, tuple[int, ...]] | None:
@@ -202,7 +205,11 @@ class Boundary:
 
 
 def _floats(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator, draw: Draw) -> Array:
-    drawn = np.asarray(rng.standard_normal(shape)) * draw.scale
+    size = math.prod(shape)
+    few = rng.standard_normal(min(size, PERIOD)) * draw.scale
+    if draw.sparse:
+        few *= rng.random(few.size) < SPARSITY
+    drawn = np.resize(few, shape) if few.size else np.zeros(shape)
     held = true_dtype(dtype.numpy) if draw.truth else dtype.numpy
     if draw.special and drawn.size:
         flat = drawn.reshape(-1)

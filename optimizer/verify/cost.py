@@ -57,7 +57,7 @@ def smaller_sizes(region: Region, facts: Mapping[Value, Fact]) -> dict[tuple[int
                 wanted = {-1: 0, -2: 5}.get(place, 3)
             else:
                 wanted = planes.get(place, 0) if axis >= 2 else 0
-            if wanted and dim.value is not None and dim.value > 2 * wanted:
+            if wanted and dim.value is not None and 2 * dim.value > 3 * wanted:
                 found[place, dim.value] = wanted
     return found
 

@@ -14,7 +14,8 @@ from optimizer.runtime.precision import NARROW_FLOATS, NARROW_INTEGERS
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes"
 
-_NOT_FED = (NARROW_FLOATS - {np.dtype(np.float16)}) | NARROW_INTEGERS
+NOT_FED = (NARROW_FLOATS - {np.dtype(np.float16)}) | NARROW_INTEGERS
+"""Types that arrays given to onnxruntime cannot have."""
 
 
 class EngineError(OptimizerError):
@@ -77,7 +78,7 @@ class OnnxRuntime:
             EngineError: it cannot take the inputs, or the run fails.
         """
         for name, value in feeds.items():
-            if isinstance(value, np.ndarray) and value.dtype in _NOT_FED:
+            if isinstance(value, np.ndarray) and value.dtype in NOT_FED:
                 raise EngineError(self.name, "feed", f"input '{name}' of {value.dtype.name}")
         given = {name: _plain(value) for name, value in feeds.items()}
         try:

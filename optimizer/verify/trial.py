@@ -103,6 +103,8 @@ class Trial:
                 continue
             for scale in SCALES if first else SCALES[:1]:
                 yield Draw(scale, least_count=least, copy=copy)
+            if first and self._region.fresh:
+                yield Draw(sparse=True, copy=copy)
         if first and not self._compared:
             yield Draw(positive=True)
 

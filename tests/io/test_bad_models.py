@@ -104,6 +104,12 @@ def output_without_name() -> onnx.ModelProto:
     return model
 
 
+def input_without_name() -> onnx.ModelProto:
+    model = valid()
+    model.graph.input.add()
+    return model
+
+
 def without_ir_version() -> onnx.ModelProto:
     model = valid()
     model.ClearField("ir_version")
@@ -123,7 +129,8 @@ def sparse_out_of_step() -> onnx.ModelProto:
     [
         (attribute_twice, "attribute twice"),
         (attribute_without_value, "'empty'"),
-        (output_without_name, "has no name"),
+        (output_without_name, "output of graph 'g' has no name"),
+        (input_without_name, "input of graph 'g' has no name"),
         (without_ir_version, "ir_version"),
         (sparse_out_of_step, "'s'"),
     ],

@@ -298,7 +298,7 @@ def test_texts_that_are_not_utf8_are_accepted() -> None:
         '<ir_version: 8, opset_import: ["": 17], doc_string: "abcd"> g (float x) => (float y) { y = Relu(x) }'
     )
     broken = data.SerializeToString().replace(b"abcd", b"ab\xffd")
-    assert load(broken).doc_string == "ab�d"
+    assert load(broken).doc_string == "ab\\xffd"
 
 
 def test_references_stay_operators_in_functions() -> None:

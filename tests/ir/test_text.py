@@ -57,41 +57,39 @@ def test_layout() -> None:
     assert dump(model.graph) == text
 
 
-ROWS = [
-    (
-        "g (float[N,3,?] x, float s, float[] u, seq(float[2]) q, optional(int64) o,"
-        " map(int64, string) m) => (float y)"
-        " { y = Foo(x) }"
-    ),
-    "g (float x) => (float y) <float x = {3}> { y = Relu(x) }",
-    (
-        'g (float x) => (float y) { y = a.b.Foo:v <i = 1, f = 2.0, s = "q\\"t\\\\", is = [1, -2], fs = [1.5, inf],'
-        ' ss = ["a", "b"], e: ints = [], es: strings = [], t = float[2] {1, nan}, tp: type_proto = seq(float[N]),'
-        ' nan = nan> (x, "", x) }'
-    ),
-    "g (float x) => (float y) <float[N] a, int64[2] b> { a, b = Foo(x) y = Bar(a, b) }",
-    'g (float "float") => (float y) { "" , "a b" = Foo("float") y = Relu("a b") }',
-    (
-        "g (float x) => (float y) <bool[2] b = {1, 0}, double d = {1e-310}, uint64 u = {18446744073709551615},"
-        ' string[2] s = {"a", "b"}, int4[3] i = {33, 2}, uint2[5] t = {228, 1}, float4e2m1[3] f = {33, 2},'
-        " float8e5m2[2] e = {1, 2}, bfloat16 h = {16256}, complex64[1] c = {1, 2}, float[0] z = {}>"
-        " { y = Foo(x, b, d, u, s, i, t, f, e, h, c, z) }"
-    ),
-    (
-        "g (float x, int64 n, bool t) => (float y) { y = Loop(n, t, x) <body = b (int64 i, bool ci, float v) =>"
-        " (bool ci, float w) <float k = {1}> { a = Add(v, k) w = If(t) <then_branch = p () => (float r)"
-        " { r = Add(a, x) }, else_branch = e () => (float z) { z = Neg(v) }> }> }"
-    ),
-    (
-        "g (float x) => (float y) { y = d.f <alpha = 1> (x) }"
-        ' <domain: "d", opset_import: ["": 21], overload: "o", doc_string: "text">'
-        " f <alpha, beta: float = 2.0> (p) => (q)"
-        " { k = Constant <value = float {2}> () q = Foo <a: int = @alpha> (p, k) }"
-    ),
-]
+TYPES = "float[N,3,?] x, float s, float[] u, seq(float[2]) q, optional(int64) o, map(int64, string) m"
+ATTRIBUTES = (
+    'i = 1, f = 2.0, s = "q\\"t\\\\", is = [1, -2], fs = [1.5, inf], ss = ["a", "b"], e: ints = [],'
+    " es: strings = [], t = float[2] {1, nan}, tp: type_proto = seq(float[N]), nan = nan"
+)
+CONSTANTS = (
+    'bool[2] b = {1, 0}, double d = {1e-310}, uint64 u = {18446744073709551615}, string[2] s = {"a", "b"},'
+    " int4[3] i = {33, 2}, uint2[5] t = {228, 1}, float4e2m1[3] f = {33, 2}, float8e5m2[2] e = {1, 2},"
+    " bfloat16 h = {16256}, complex64[1] c = {1, 2}, float[0] z = {}"
+)
+LOOP = (
+    "y = Loop(n, t, x) <body = b (int64 i, bool ci, float v) => (bool ci, float w) <float k = {1}>"
+    " { a = Add(v, k) w = If(t) <then_branch = p () => (float r) { r = Add(a, x) },"
+    " else_branch = e () => (float z) { z = Neg(v) }> }>"
+)
+FUNCTION = (
+    ' <domain: "d", opset_import: ["": 21], overload: "o", doc_string: "text">'
+    " f <alpha, beta: float = 2.0> (p) => (q)"
+    " { k = Constant <value = float {2}> () q = Foo <a: int = @alpha> (p, k) }"
+)
+ROWS = {
+    "types": f"g ({TYPES}) => (float y) {{ y = Foo(x) }}",
+    "default": "g (float x) => (float y) <float x = {3}> { y = Relu(x) }",
+    "attributes": f'g (float x) => (float y) {{ y = a.b.Foo:v <{ATTRIBUTES}> (x, "", x) }}',
+    "declarations": "g (float x) => (float y) <float[N] a, int64[2] b> { a, b = Foo(x) y = Bar(a, b) }",
+    "odd names": 'g (float "float") => (float y) { "" , "a b" = Foo("float") y = Relu("a b") }',
+    "constants": f"g (float x) => (float y) <{CONSTANTS}> {{ y = Foo(x, b, d, u, s, i, t, f, e, h, c, z) }}",
+    "bodies": f"g (float x, int64 n, bool t) => (float y) {{ {LOOP} }}",
+    "function": "g (float x) => (float y) { y = d.f <alpha = 1> (x) }" + FUNCTION,
+}
 
 
-@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
 def test_complete_texts_parse_back(row: str) -> None:
     model = parse(HEAD + row)
     text = dump(model, max_elements=None)
@@ -100,7 +98,7 @@ def test_complete_texts_parse_back(row: str) -> None:
     assert to_proto(again) == to_proto(model)
 
 
-@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
 def test_canonical_texts_do_not_depend_on_names(row: str) -> None:
     """Renaming inner tensors, labelling nodes and copying through a file leave the text as it is."""
     model = parse(HEAD + row)
@@ -109,9 +107,9 @@ def test_canonical_texts_do_not_depend_on_names(row: str) -> None:
     for _, graph in model.graphs():
         for node in list(graph.nodes):
             kept = {info.name for info in graph.sink.outputs}
-            infos = [ValueInfo(f"r{node.id}_{i}" * (o.name not in kept)) for i, o in enumerate(node.outputs)]
             renamed = [
-                o if o.name in kept or not o.name else n for o, n in zip(node.outputs, infos, strict=True)
+                o if o.name in kept or not o.name else ValueInfo(f"r{node.id}_{i}", o.type)
+                for i, o in enumerate(node.outputs)
             ]
             graph.set_attrs(node, outputs=renamed, name=f"n{node.id}")
     assert dump(model, canonical=True) == text

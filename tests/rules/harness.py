@@ -21,10 +21,10 @@ import numpy as np
 import pytest
 from equal_outputs import compare
 from graph_difference import ANY, difference
-from optimizer.ir.text import dump
 
 from optimizer.io import parse
 from optimizer.ir import Model, verify_graph
+from optimizer.ir.text import dump
 from optimizer.rewrite import Context, Pass, Rule, RulePass, Settings
 
 _DTYPES: dict[str, Any] = {

@@ -6,10 +6,10 @@ import ast
 from collections import Counter
 from pathlib import Path
 
-import passes.pipelines
 import pytest
 from harness import all_rows
 
+import passes.pipelines
 from optimizer.rewrite import GraphPass, Rule, default_registry
 
 CATALOGUE = Path(passes.pipelines.__file__).parent

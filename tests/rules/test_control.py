@@ -90,8 +90,10 @@ ROWS = [
             (
                 "scan",
                 loop("i64(2)", "", ON, "s = Neg(v)"),
-                "a = Mul(x, x) y = Mul(a, a) b = Neg(x) d = Unsqueeze(b, i64([0])) e = Neg(a) "
-                "f = Unsqueeze(e, i64([0])) y2 = Concat<axis=0>(d, f)",
+                (
+                    "a = Mul(x, x) y = Mul(a, a) b = Neg(x) d = Unsqueeze(b, i64([0])) e = Neg(a) "
+                    "f = Unsqueeze(e, i64([0])) y2 = Concat<axis=0>(d, f)"
+                ),
             ),
             (
                 "counts",

@@ -41,10 +41,15 @@ ROWS = [
             ),
             (
                 "in-a-body",
-                "y = If(c) <then_branch = p () => (float[N,4] o) { a = Exp(x) b = Exp(x) o = Mul(a, b) }, "
-                "else_branch = q () => (float[N,4] r) { r = Neg(x) }>",
-                "y = If(c) <then_branch = p () => (float[N,4] o) { a = Exp(x) o = Mul(a, a) }, "
-                "else_branch = q () => (float[N,4] r) { r = Neg(x) }>",
+                (
+                    "y = If(c) <then_branch = p () => (float[N,4] "
+                    "o) { a = Exp(x) b = Exp(x) o = Mul(a, b) }, "
+                    "else_branch = q () => (float[N,4] r) { r = Neg(x) }>"
+                ),
+                (
+                    "y = If(c) <then_branch = p () => (float[N,4] o) { a = Exp(x) o = Mul(a, a) }, "
+                    "else_branch = q () => (float[N,4] r) { r = Neg(x) }>"
+                ),
             ),
         ],
     ),

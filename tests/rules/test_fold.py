@@ -43,14 +43,23 @@ ROWS = [
             ("infinite-before", "a = Neg(f32([inf])) y = Add(x, a)", "y = Add(x, f32([-inf]))"),
             (
                 "in-a-body",
-                "y = If(c) <then_branch = a () => (float[N,4] o) { i = Constant<value=float[1]{1}>() j = Constant<value=float[1]{2}>() q = Add(i, j) o = Mul(x, q) }, "
-                "else_branch = b () => (float[N,4] p) { p = Neg(x) }>",
-                "y = If(c) <then_branch = a () => (float[N,4] o) { i = Constant<value=float[1]{3}>() o = Mul(x, i) }, "
-                "else_branch = b () => (float[N,4] p) { p = Neg(x) }>",
+                (
+                    "y = If(c) <then_branch = a () => (float[N,4] o) { i = Constant<value=float[1]{1}>() "
+                    "j = Constant<value=float[1]{2}>() q = Add(i, j) o = Mul(x, q) }, "
+                    "else_branch = b () => (float[N,4] p) { p = Neg(x) }>"
+                ),
+                (
+                    "y = If(c) <then_branch = a () => (float[N,4] o) { "
+                    "i = Constant<value=float[1]{3}>() o = Mul(x, i) }, "
+                    "else_branch = b () => (float[N,4] p) { p = Neg(x) }>"
+                ),
             ),
             (
                 "not-the-rest",
-                "a = Exp(f32([0])) b = RandomNormalLike(x) c1 = Mul(b, f32([0])) y = Add(x, a) y2 = Shape(c1)",
+                (
+                    "a = Exp(f32([0])) b = RandomNormalLike(x) c1 = "
+                    "Mul(b, f32([0])) y = Add(x, a) y2 = Shape(c1)"
+                ),
                 "y = Add(x, f32([1])) b = RandomNormalLike(x) c1 = Mul(b, f32([0])) y2 = Shape(c1)",
             ),
         ],
@@ -91,11 +100,14 @@ ROWS = [
             ),
             (
                 "the-part-that-fits",
-                "s = Add(i64([200]), i64([300])) s2 = Concat<axis=0>(s, s) e = Expand(f32([[1.5]]), s2) m = ReduceMean<axes=[1]>(x) y = Mul(m, e)".replace(
-                    "Mul(m, e)", "Expand(e, i64([1]))"
-                )
-                + " y2 = Neg(m)",
-                "e = Expand(f32([[1.5]]), i64([500, 500])) y = Expand(e, i64([1])) m = ReduceMean<axes=[1]>(x) y2 = Neg(m)",
+                (
+                    "s = Add(i64([200]), i64([300])) s2 = Concat<axis=0>(s, s) e = Expand(f32([[1.5]]), s2) "
+                    "m = ReduceMean<axes=[1]>(x) y = Expand(e, i64([1])) y2 = Neg(m)"
+                ),
+                (
+                    "e = Expand(f32([[1.5]]), i64([500, 500])) y = Expand(e, "
+                    "i64([1])) m = ReduceMean<axes=[1]>(x) y2 = Neg(m)"
+                ),
             ),
         ],
         [

@@ -145,7 +145,7 @@ ROWS = [
             ),
             (
                 "rms-norm",
-                "r = Sqrt(thin) d = Div(x, r) a = Mul(d, kin) y = MatMul(a, w)",
+                "r = Sqrt(thin) n = Div(x, r) a = Mul(n, kin) y = MatMul(a, w)",
                 "runtimes recognise what it ends",
             ),
             ("read-twice", "a = Mul(x, kin) y = MatMul(a, w) y2 = Relu(a)", "the step has other readers"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from harness import Setup, rows, table_test
 
 from passes.identity import (
@@ -45,10 +44,14 @@ ROWS = [
             ),
             (
                 "in-a-body",
-                "y = If(t) <then_branch = a () => (float[N,4] o) { q = Identity(x) o = Relu(q) }, "
-                "else_branch = b () => (float[N,4] p) { p = Neg(x) }>",
-                "y = If(t) <then_branch = a () => (float[N,4] o) { o = Relu(x) }, "
-                "else_branch = b () => (float[N,4] p) { p = Neg(x) }>",
+                (
+                    "y = If(t) <then_branch = a () => (float[N,4] o) { q = Identity(x) o = Relu(q) }, "
+                    "else_branch = b () => (float[N,4] p) { p = Neg(x) }>"
+                ),
+                (
+                    "y = If(t) <then_branch = a () => (float[N,4] o) { o = Relu(x) }, "
+                    "else_branch = b () => (float[N,4] p) { p = Neg(x) }>"
+                ),
             ),
         ],
     ),
@@ -190,7 +193,10 @@ ROWS = [
             ("sizes", "y = Resize(x, f32([]), f32([]), i64([2,4,3,6]))", "the shape may change"),
             (
                 "crop",
-                'y = Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, f32([0,0,0,0,1,1,1,1]), f32([1,1,1,1]))',
+                (
+                    'y = Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, '
+                    "f32([0,0,0,0,1,1,1,1]), f32([1,1,1,1]))"
+                ),
                 "a region is cropped",
             ),
         ],

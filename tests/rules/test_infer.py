@@ -34,7 +34,10 @@ def test_names_of_the_author_stay_and_numbers_win() -> None:
 
 def test_bodies_are_declared_too() -> None:
     model = X.model(
-        "y = If(c) <then_branch = p () => (o) { a = Exp(x) o = Relu(a) }, else_branch = q () => (r) { r = Neg(x) }>"
+        (
+            "y = If(c) <then_branch = p () => (o) { a = Exp(x) o = "
+            "Relu(a) }, else_branch = q () => (r) { r = Neg(x) }>"
+        ),
     )
     INFER.run(Context(model))
     (owner,) = model.graph.nodes

@@ -57,8 +57,11 @@ ROWS = [
             (
                 "reference-in-a-body",
                 "y = own.Deciding<slope=0.5>(x)",
-                "c = ReduceMax<keepdims=0>(x) d = Cast<to=9>(c) y = If(d) <then_branch = t () => (float[N,4] o) "
-                "{ o = LeakyRelu<alpha=0.5>(x) }, else_branch = e () => (float[N,4] n) { n = Neg(x) }>",
+                (
+                    "c = ReduceMax<keepdims=0>(x) d = Cast<to=9>(c) "
+                    "y = If(d) <then_branch = t () => (float[N,4] o) "
+                    "{ o = LeakyRelu<alpha=0.5>(x) }, else_branch = e () => (float[N,4] n) { n = Neg(x) }>"
+                ),
             ),
         ],
     ),

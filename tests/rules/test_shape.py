@@ -147,9 +147,15 @@ ROWS = [
         [
             (
                 "through-arithmetic",
-                "s = Shape(x) a = Gather(s, i64([1])) b = Gather(s, i64([2])) p = Mul(a, b) q = Mul(b, a) "
-                "e = Add(q, i64([0])) y = Neg(p) y2 = Sub(e, a)",
-                "s = Shape(x) a = Gather(s, i64([1])) b = Gather(s, i64([2])) p = Mul(a, b) y = Neg(p) y2 = Sub(p, a)",
+                (
+                    "s = Shape(x) a = Gather(s, i64([1])) b = "
+                    "Gather(s, i64([2])) p = Mul(a, b) q = Mul(b, a) "
+                    "e = Add(q, i64([0])) y = Neg(p) y2 = Sub(e, a)"
+                ),
+                (
+                    "s = Shape(x) a = Gather(s, i64([1])) b = Gather(s, "
+                    "i64([2])) p = Mul(a, b) y = Neg(p) y2 = Sub(p, a)"
+                ),
             ),
             (
                 "of-two-tensors",

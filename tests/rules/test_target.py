@@ -69,8 +69,10 @@ ROWS = [
             ),
             (
                 "flat",
-                "s = Shape(g) n = Gather(s, i64([0])) p = Mul(n, i64([3])) "
-                "t = Concat<axis=0>(p, i64([4])) y = Reshape(g, t)",
+                (
+                    "s = Shape(g) n = Gather(s, i64([0])) p = Mul(n, i64([3])) "
+                    "t = Concat<axis=0>(p, i64([4])) y = Reshape(g, t)"
+                ),
                 "y = Reshape(g, i64([-1, 4]))",
             ),
         ],
@@ -117,7 +119,10 @@ ROWS = [
             ),
             (
                 "static-size",
-                "s = Shape(x) e = Gather(s, i64([2])) d = Div(e, i64([2])) y = Slice(x, i64([0]), d, i64([2]))",
+                (
+                    "s = Shape(x) e = Gather(s, i64([2])) d = Div(e, "
+                    "i64([2])) y = Slice(x, i64([0]), d, i64([2]))"
+                ),
                 "y = Slice(x, i64([0]), i64([6]), i64([2]), i64([1]))",
             ),
         ],
@@ -155,7 +160,10 @@ ROWS = [
             ("input", "y = Resize(i, , , k)", "an axis is not scaled by a whole number"),
             (
                 "crop",
-                't = Shape(i) y = Resize<coordinate_transformation_mode="tf_crop_and_resize">(i, f32([0,0,0,0,1,1,1,1]), , t)',
+                (
+                    't = Shape(i) y = Resize<coordinate_transformation_mode="tf_crop_and_resize">(i, '
+                    "f32([0,0,0,0,1,1,1,1]), , t)"
+                ),
                 "a region is cropped",
             ),
         ],

@@ -82,7 +82,8 @@ FOLDS = {
     "epsilon x10": (larger_epsilon, "caught"),
     "rounded to float16": (lambda w, b, k, var: (w.astype(np.float16).astype(float), b), "caught"),
     "kernel flipped": (lambda w, b, k, var: (w[:, :, ::-1], b), "caught"),
-    "one ulp of one weight": (lambda w, b, k, var: (w * (1 + 2.0**-25), b), "passed"),
+    "off by less than a rounding": (lambda w, b, k, var: (w * (1 + 2.0**-30), b), "passed"),
+    "off by two roundings": (lambda w, b, k, var: (w * (1 + 2.0**-22), b), "caught"),
 }
 
 

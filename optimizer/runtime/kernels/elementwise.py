@@ -36,9 +36,17 @@ def legacy_operand(call: Call, a: Array, b: Array) -> Array:
 
 
 def binary(
-    op_type: str, compute: Binary, versions: tuple[int, ...] = (1, 7), exact: Exactness = True
+    op_type: str,
+    compute: Binary,
+    versions: tuple[int, ...] = (1, 7),
+    exact: Exactness = True,
+    ufunc: np.ufunc | None = None,
 ) -> None:
-    """Registers a binary op; versions before 7 broadcast by attribute."""
+    """Registers a binary op; versions before 7 broadcast by attribute.
+
+    Args:
+        ufunc: what computes floats, where it may write over an operand.
+    """
 
     def run(call: Call, a: Array, b: Array) -> Array:
         if is_narrow(a):
@@ -49,7 +57,38 @@ def binary(
         return run(call, a, legacy_operand(call, a, b))
 
     for since in versions:
-        kernel(op_type, since, exact=exact)(run_legacy if since < 7 else run)
+        into = over_operand(ufunc) if ufunc and since >= 7 else None
+        kernel(op_type, since, exact=exact, into=into, reuses=(0, 1))(run_legacy if since < 7 else run)
+
+
+def over_operand(ufunc: np.ufunc) -> Callable[[Call, Array, Array, Array], Array | None]:
+    """``ufunc`` written over one of its operands, where that has the shape of the result."""
+
+    def into(call: Call, out: Array, a: Array, b: Array) -> Array | None:
+        if a.dtype != b.dtype or a.dtype.kind != "f" or (a.shape != b.shape and not _covers(out, a, b)):
+            return None
+        ufunc(a, b, out=out)
+        return out
+
+    return into
+
+
+def _covers(out: Array, a: Array, b: Array) -> bool:
+    """Whether the result of ``a`` and ``b``, broadcast, has the shape of ``out``."""
+    other = b if out is a else a
+    surplus = out.ndim - other.ndim
+    return surplus >= 0 and all(
+        d in (1, e) for d, e in zip(other.shape, out.shape[surplus:], strict=True)
+    )
+
+
+def over_input(compute: Callable[..., Array]) -> Callable[[Call, Array, Array], Array | None]:
+    """``compute(x, out=x)`` for floats."""
+
+    def into(call: Call, out: Array, x: Array) -> Array | None:
+        return compute(x, out=out) if x.dtype.kind == "f" else None
+
+    return into
 
 
 def unary(op_type: str, compute: Unary, exact: Exactness = False) -> None:
@@ -60,7 +99,8 @@ def unary(op_type: str, compute: Unary, exact: Exactness = False) -> None:
             return compute(widen(x)).astype(x.dtype)
         return compute(x)
 
-    kernel(op_type, exact=exact)(run)
+    into = over_input(compute) if isinstance(compute, np.ufunc) else None
+    kernel(op_type, exact=exact, into=into)(run)
 
 
 def _divide(a: Array, b: Array) -> Array:
@@ -80,10 +120,10 @@ def _reciprocal(x: Array) -> Array:
     return np.divide(np.ones((), x.dtype), x)
 
 
-binary("Add", np.add)
-binary("Sub", np.subtract)
-binary("Mul", np.multiply)
-binary("Div", _divide)
+binary("Add", np.add, ufunc=np.add)
+binary("Sub", np.subtract, ufunc=np.subtract)
+binary("Mul", np.multiply, ufunc=np.multiply)
+binary("Div", _divide, ufunc=np.divide)
 _EXACT: dict[str, Unary] = {
     "Abs": np.abs,
     "Neg": np.negative,
