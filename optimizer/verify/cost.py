@@ -45,7 +45,7 @@ def smaller_sizes(region: Region, facts: Mapping[Value, Fact]) -> dict[tuple[int
     ops = {node.op_type for side in sides for node in side.nodes}
     if not ops <= _INDIFFERENT:
         return {}
-    reach = max((_reach(node) for side in sides for node in side.nodes), default=1)
+    reach = max((_reach(node, _shapes(side)) for side in sides for node in side.nodes), default=1)
     planes = {-1: reach + 3, -2: reach + 4, -3: reach + 3}
     found = {}
     for value in region.boundary:
@@ -63,10 +63,10 @@ def smaller_sizes(region: Region, facts: Mapping[Value, Fact]) -> dict[tuple[int
 
 
 def _work_of_side(side: Side, elements: int) -> int:
-    sizes = {side.local[value]: tensor.shape for value, tensor in side.constants.items()}
+    sizes = _shapes(side)
     total = sum(math.prod(shape) for shape in sizes.values())
     for node in side.nodes:
-        weight = sizes.get(node.inputs[1]) if len(node.inputs) > 1 and node.inputs[1] is not None else None
+        weight = sizes.get(node.input(1))
         if node.op_type in ("Conv", "FusedConv", "ConvTranspose", "MatMul", "Gemm") and weight:
             total += math.prod(weight) * max(1, elements // max(1, _depth(node, weight)))
         elif node.op_type in ("MatMul", "Attention", "Einsum"):
@@ -86,10 +86,16 @@ def _depth(node: Node, weight: tuple[int, ...]) -> int:
     return weight[-2] if node.op_type == "MatMul" and len(weight) > 1 else weight[0]
 
 
-def _reach(node: Node) -> int:
+def _shapes(side: Side) -> dict[Value | None, tuple[int, ...]]:
+    """The shapes of its constants, by value of its graph."""
+    return {side.local[value]: tensor.shape for value, tensor in side.constants.items()}
+
+
+def _reach(node: Node, sizes: Mapping[Value | None, tuple[int, ...]]) -> int:
     """How far a window extends."""
-    kernel: tuple[int, ...] = node.attr("kernel_shape") or (7,)
-    dilations: tuple[int, ...] = node.attr("dilations") or (1,) * len(kernel)
     if node.op_type not in _WINDOWED:
         return 1
-    return max([1, *((k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=False))])
+    weight = sizes.get(node.input(1), ())
+    kernel: tuple[int, ...] = node.attr("kernel_shape") or weight[2:] or (7,)
+    dilations: tuple[int, ...] = node.attr("dilations") or (1,) * len(kernel)
+    return max((k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=False))
