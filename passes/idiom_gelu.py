@@ -29,7 +29,9 @@ ONE_PLUS_TANH = P.Add(P.Tanh(ANGLE).once(), ONE).commutes().once()
 
 
 @graph_optimizer(
-    P.any_of(*products("x", ONE_PLUS_ERF, HALF), P.Mul("x", P.Div(ONE_PLUS_ERF, P.scalar(2.0)).once())),
+    P.any_of(
+        *products("x", ONE_PLUS_ERF, HALF), P.Mul("x", P.Div(ONE_PLUS_ERF, P.scalar(2.0)).once()).commutes()
+    ),
     tag="E2",
 )
 def fuse_gelu(m: Match, rw: Rewriter) -> Value:

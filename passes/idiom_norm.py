@@ -33,7 +33,7 @@ def fuse_layernorm(m: Match, rw: Rewriter) -> Value:
     mean is ReduceMean(x); both means run over the last axes, whose sizes are known.
     """
     m.require(m.opset() >= 17, "LayerNormalization needs opset 17")
-    m.require(m.dtype(m.x) in (DType.FLOAT, DType.DOUBLE, DType.FLOAT16), "not a float")
+    m.require(m.dtype(m.x) in (DType.FLOAT, DType.FLOAT16), "not float32 or float16")
     axes = _normalized_axes(m)
     shape = shape_of(m, m.x)
     m.require(axes == tuple(range(axes[0], len(shape))), "it does not run over the last axes")

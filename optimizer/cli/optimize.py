@@ -74,7 +74,7 @@ def main(source: str | None, output: str | None, list_passes: bool, debug: bool,
         _optimize(Path(source), Path(output), options)
 
 
-for _option in reversed(_OPTIONS):
+for _option in _OPTIONS:
     main = _option(main)
 
 
