@@ -1,4 +1,7 @@
-"""One scope of a model into one ``Graph``, in five stages."""
+"""One scope of a model into one ``Graph``, in five stages: initializers, inputs, nodes, outputs, value_info.
+
+The last stage only decorates, so it is indexed first and each value is made with its declaration.
+"""
 
 from __future__ import annotations
 
@@ -62,8 +65,6 @@ class Reader:
         graph = Graph(text_of(proto.name), opsets)
         graph.doc_string, graph.metadata = text_of(proto.doc_string), read_metadata(proto.metadata_props)
         scope = _Scope(self, graph, proto.value_info)
-        # The declarations come last in the order of precedence but are indexed first, so that every value
-        # is made with its own: a frozen node would have to be made twice.
         defaults = scope.initializers(proto, self.raw if main else {}, freeze or self.ir_version < 4)
         scope.inputs(proto.input, defaults, main)
         scope.captures(draft.free)
@@ -115,14 +116,12 @@ class _Scope:
         self.reader = reader
         self.graph = graph
         self.values: dict[str, Value] = {}
-        self.declared: dict[str, ValueInfo | ValueInfoProto] = {info.name: info for info in declarations}
+        self.declared = {info.name: info for info in declarations}
 
     def info(self, name: str) -> ValueInfo:
         """Name and declaration of a value, as far as ``value_info`` has one."""
         declared = self.declared.get(name)
-        if declared is None or not name:
-            return ValueInfo(name)
-        return read_info(declared) if isinstance(declared, ValueInfoProto) else declared
+        return read_info(declared) if declared is not None and name else ValueInfo(name)
 
     def define(self, name: str, value: Value) -> None:
         self.values[name] = value

@@ -242,6 +242,10 @@ class Graph(GraphQueries):
         else:
             self._dag.remove_node(node.id)
             self._track_interface(node, present=False)
+        if after is not None and after.attributes and after.bodies:
+            self._owners.add(node.id)
+        elif after is None:
+            self._owners.discard(node.id)
         if before is None or after is None or before.operands != after.operands:
             self._order = None
         change = Change(before, after)

@@ -46,6 +46,7 @@ class GraphQueries:
             "Constant": [],
             "Annotation": [],
         }
+        self._owners: set[int] = set()  # the nodes that have bodies: few, and asked for often
         self._next_id = 0
         self._order: list[int] | None = None
         self._sink = 0
@@ -128,7 +129,7 @@ class GraphQueries:
     def scopes(self, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Graph]]:
         """This graph and all nested bodies, outer first, each with its path."""
         yield path, cast("Graph", self)
-        for node in self.nodes:
+        for node in [self.node(key) for key in sorted(self._owners)]:
             for name, body in node.bodies:
                 yield from body.scopes((*path, f"{node.name or node.id}.{name}"))
 
