@@ -21,6 +21,7 @@ __all__ = [
     "Result",
     "Rewriter",
     "Session",
+    "SizeRange",
     "check",
     "graph_optimizer",
     "load",

@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from optimizer.analysis import SizeRange
 from optimizer.io import load, save, to_proto
 from optimizer.ir import Model
 from optimizer.options import Options, Source
@@ -26,6 +27,7 @@ __all__ = [
     "Result",
     "Rule",
     "Session",
+    "SizeRange",
     "check",
     "graph_optimizer",
     "load",
@@ -81,7 +83,8 @@ def optimize(
     opset: int | None = None,
     keep: Sequence[str] = (),
     input_shapes: Mapping[str, Sequence[int]] | None = None,
-    dims: Mapping[str, int] | None = None,
+    dims: Mapping[str, int | SizeRange] | None = None,
+    assume_nonzero_dims: bool = False,
     freeze_initializers: bool = False,
     keep_functions: Sequence[str] = (),
     annotate: bool = False,
@@ -119,6 +122,7 @@ def optimize(
         keep,
         dict(input_shapes or {}),
         dict(dims or {}),
+        assume_nonzero_dims,
         freeze_initializers,
         keep_functions,
         annotate,

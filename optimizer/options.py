@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
+from optimizer.analysis import SizeRange
 from optimizer.rewrite import Declared, Instrument
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ class Options:
         opset: version of the default domain to convert to first; ``None``: none.
         keep: fnmatch patterns of node or output names to leave alone.
         input_shapes: input name -> shape it is fixed to.
-        dims: dim name -> size it is fixed to.
+        dims: dim name (``input:axis`` for an unnamed one) -> size it is fixed to, or the sizes it may
+            have.
+        assume_nonzero_dims: no open dim is ever 0.
         freeze_initializers: treat overridable initializers (IR >= 4) as constants.
         keep_functions: domains whose functions stay functions; ``("*",)`` for all.
         annotate: write the rule that made a node into its ``metadata_props``.
@@ -57,7 +60,8 @@ class Options:
     opset: int | None = None
     keep: Sequence[str] = ()
     input_shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    dims: Mapping[str, int] = field(default_factory=dict)
+    dims: Mapping[str, int | SizeRange] = field(default_factory=dict)
+    assume_nonzero_dims: bool = False
     freeze_initializers: bool = False
     keep_functions: Sequence[str] = ()
     annotate: bool = False
@@ -69,3 +73,16 @@ class Options:
     require_verified: bool = False
     instruments: Sequence[Instrument] = ()
     progress: Callable[[str], None] | None = None
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The dims that are fixed."""
+        given = {name: dim if isinstance(dim, int) else dim.only for name, dim in self.dims.items()}
+        return {name: size for name, size in given.items() if size is not None}
+
+    @property
+    def ranges(self) -> dict[str, SizeRange]:
+        """The dims that stay open within limits."""
+        return {
+            name: dim for name, dim in self.dims.items() if isinstance(dim, SizeRange) and dim.only is None
+        }

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from optimizer.analysis.specialize import specialize
 from optimizer.io import Staged, convert_opset, load, stage
+from optimizer.io.pause import no_garbage_collection
 from optimizer.ir import Model, OptimizerError, StorageError, UsageError
 from optimizer.options import Options, Source
 from optimizer.report import ModelStats, Report, collect, measure
@@ -105,7 +106,7 @@ class _Run:
         report = Report(before, before)
         ctx = Context(model, self._settings(before))
         pipeline = self._pipeline(ctx)
-        with self._phase("optimize"):
+        with self._phase("optimize"), no_garbage_collection():
             self._watch(ctx)
             report.rounds = pipeline.run(ctx, self._options.instruments)
         staged = self._settle(ctx, pipeline, report)
@@ -125,7 +126,7 @@ class _Run:
         model = load(self._source, freeze_initializers=options.freeze_initializers)
         if options.opset is not None:
             model = convert_opset(model, options.opset)
-        specialize(model, options.input_shapes, options.dims)
+        specialize(model, options.input_shapes, options.sizes, options.ranges)
         return model
 
     def _settings(self, before: ModelStats) -> Settings:
@@ -141,6 +142,8 @@ class _Run:
             growth=growth,
             keep=tuple(options.keep),
             keep_functions=tuple(options.keep_functions),
+            dims=options.ranges,
+            nonzero_dims=options.assume_nonzero_dims,
         )
 
     def _pipeline(self, ctx: Context) -> Pipeline:
@@ -239,7 +242,8 @@ class _Run:
                 comparable(self._source),
                 seeds=options.seeds,
                 input_shapes=options.input_shapes,
-                dims=options.dims,
+                dims=options.sizes,
+                ranges=options.ranges,
                 freeze_initializers=options.freeze_initializers,
             )
             self._known_judge = Judge(reference, options.max_abs_error, local=options.verify == "full")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from optimizer.ir import Change, Graph, Node, Tensor, Value
 from optimizer.rewrite import Context, Refusal, ScopePass
-from passes.cse import attribute_key, key_of
+from passes.cse import fingerprint
 from passes.splice import names_in, splice
 
 MAX_TRIPS = 8
@@ -80,26 +80,6 @@ def known_truth(ctx: Context, graph: Graph, value: Value | None) -> bool | None:
     contents = None if value is None else ctx.facts(graph).value(value)
     items = [] if contents is None else contents.items
     return items[0] if len(items) == 1 and isinstance(items[0], bool) else None
-
-
-def fingerprint(body: Graph, captures: tuple[Value, ...]) -> Hashable:
-    """Equal for bodies that compute the same from the same outer values, node by node in order."""
-    number: dict[Value, Hashable] = {
-        formal: ("outer", v) for formal, v in zip(body.captures, captures, strict=True)
-    }
-    for value in body.constants:
-        tensor = body.tensor(value)
-        assert tensor is not None
-        number[value] = ("constant", tensor.digest)
-    lines: list[Hashable] = []
-    for index, node in enumerate(body.topological()):
-        if node.bodies or key_of(body, node) is None:
-            lines.append(("unlike any other", id(body), node.id))
-        attributes = tuple(sorted((name, str(attribute_key(a))) for name, a in node.attributes.items()))
-        inputs = tuple(None if v is None else number.get(v, ("input", v)) for v in node.inputs)
-        lines.append((node.op, inputs, attributes, len(node.outputs)))
-        number.update((node.value(i), ("node", index, i)) for i in range(len(node.outputs)))
-    return tuple(lines), tuple(number.get(v, ("input", v)) for v in body.outputs)
 
 
 # -------------------------------------------------------------------- Loop

@@ -52,6 +52,9 @@ def key_of(graph: Graph, node: Node) -> Hashable | None:
 
     Operators that the standard does not know, and functions, may have state or effects.
     """
+    if node.op == "If":
+        bodies = (fingerprint(body, node.captures_of(i)) for i, (_, body) in enumerate(node.bodies))
+        return "If", node.inputs, tuple(bodies), len(node.outputs)
     schema = schema_of(node.op_type, node.domain, graph.opset(node.domain))
     if schema is None or node.overload or (node.op_type in RANDOM and not node.domain):
         return None
@@ -66,6 +69,26 @@ def key_of(graph: Graph, node: Node) -> Hashable | None:
         inputs = tuple(sorted(inputs, key=lambda v: (-1, -1) if v is None else v))
     named = tuple(sorted(attributes.items()))
     return node.domain, node.op_type, inputs, named, len(node.outputs)
+
+
+def fingerprint(body: Graph, captures: tuple[Value, ...]) -> Hashable:
+    """Equal for bodies that compute the same from the same outer values, node by node in order."""
+    number: dict[Value, Hashable] = {
+        formal: ("outer", v) for formal, v in zip(body.captures, captures, strict=True)
+    }
+    for value in body.constants:
+        tensor = body.tensor(value)
+        assert tensor is not None
+        number[value] = ("constant", tensor.digest)
+    lines: list[Hashable] = []
+    for index, node in enumerate(body.topological()):
+        if node.bodies or key_of(body, node) is None:
+            lines.append(("unlike any other", id(body), node.id))
+        attributes = tuple(sorted((name, str(attribute_key(a))) for name, a in node.attributes.items()))
+        inputs = tuple(None if v is None else number.get(v, ("input", v)) for v in node.inputs)
+        lines.append((node.op, inputs, attributes, len(node.outputs)))
+        number.update((node.value(i), ("node", index, i)) for i in range(len(node.outputs)))
+    return tuple(lines), tuple(number.get(v, ("input", v)) for v in body.outputs)
 
 
 def attribute_key(attribute: Attribute) -> tuple[str, Any] | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from optimizer.ir import IR_DOMAIN, Function, Graph, Model, Node, Value
 from optimizer.rewrite import Context
+from passes.results import drop_unused_results
 from passes.schemas import schema_of
 
 _TRAINS = frozenset({"BatchNormalization", "Dropout"})
@@ -43,8 +44,8 @@ def _sweep(ctx: Context, graph: Graph) -> None:
             if not graph.users(node.id):
                 graph.erase(node)
                 continue
-            if node.op_type == "If" and not node.domain:
-                node = _drop_unused_results(graph, node)
+            if node.bodies:
+                node = drop_unused_results(graph, node)
             elif len(node.outputs) > 1:
                 node = _drop_unused_outputs(graph, node)
         for _, body in node.bodies:
@@ -80,24 +81,6 @@ def _drop_unused_outputs(graph: Graph, node: Node) -> Node:
     while count > schema.optional_from and not graph.has_uses(node.value(count - 1)):
         count -= 1
     return node if count == len(node.outputs) else graph.set_attrs(node, outputs=node.outputs[:count])
-
-
-def _drop_unused_results(graph: Graph, node: Node) -> Node:
-    """The If without the results that nothing reads, in both branches."""
-    kept = [i for i in range(len(node.outputs)) if graph.has_uses(node.value(i))]
-    if len(kept) == len(node.outputs):
-        return node
-    for _, body in node.bodies:
-        body.set_outputs([body.outputs[i] for i in kept], [body.sink.outputs[i] for i in kept])
-    infos = [node.outputs[i] for i in kept]
-    old = graph.set_attrs(node, outputs=len(node.outputs))  # their names are needed for the new one
-    fresh = graph.add(
-        "If", old.inputs, old.attributes, infos, captures=old.captures, name=old.name, origin=old.origin
-    )
-    for position, index in enumerate(kept):
-        graph.replace_uses(old.value(index), fresh.value(position))
-    graph.erase(old)
-    return fresh
 
 
 def drop_unused_captures(graph: Graph, node: Node) -> Node:

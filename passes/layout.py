@@ -10,42 +10,17 @@ real Transpose, once each. Two orders and a cost per value is a minimum cut.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from math import prod
-
-import networkx as nx
 
 from optimizer.analysis import Facts
 from optimizer.ir import Graph, Node, Use, Value
 from optimizer.rewrite import Context, Exactness, ScopePass
-from passes.permutable import SUMMING, Perm, Permutable, drops_alike, inverse, permutable
+from passes.permutable import SUMMING, drops_alike, permutable
+from passes.region import Groups, Region
 
 NAME = "layout"
 NOMINAL = 64
 """Size taken for a dimension that is not a number."""
-
-
-@dataclass(slots=True)
-class Region:
-    """Operators and Transposes that hang together.
-
-    Attributes:
-        perm: takes data from order 0 to order 1.
-        side: the logical order of each value.
-        operators: how each operator runs permuted, by node id.
-        transposes: the Transposes between the sides.
-    """
-
-    perm: Perm
-    side: dict[Value, int] = field(default_factory=dict)
-    operators: dict[int, Permutable] = field(default_factory=dict)
-    transposes: set[int] = field(default_factory=set)
-
-    def perm_to(self, side: int) -> Perm:
-        """The permutation that brings data from the other order into ``side``."""
-        return self.perm if side else inverse(self.perm)
 
 
 class _Layout:
@@ -58,8 +33,11 @@ class _Layout:
     def run(self) -> bool:
         """Improves region after region."""
         changed, seen = False, set[int]()
-        for node in self.graph.topological():
-            if node.id in seen or node.id not in self.graph or not _is_transpose(node):
+        for key in [node.id for node in self.graph.topological()]:
+            if key in seen or key not in self.graph:
+                continue
+            node = self.graph.node(key)  # as it is now: an earlier region may have changed its inputs
+            if not _is_transpose(node):
                 continue
             if not self.ctx.allows(NAME, self.path, self.graph, node) or self.ctx.is_kept(node):
                 continue
@@ -170,94 +148,6 @@ class _Layout:
         fact = self.facts.of(value)
         sizes = [NOMINAL if dim.value is None else dim.value for dim in fact.shape or ()]
         return 1 + prod(sizes) * max(fact.dtype.bits if fact.dtype else 32, 8) // 8
-
-
-class Groups:
-    """Values that are the same data: a value, and what Transposes of the region make of it."""
-
-    def __init__(self, graph: Graph, region: Region) -> None:
-        self.graph, self.region = graph, region
-        self.root: dict[Value, Value] = {}
-        for value in region.side:
-            self._find(value)
-        self.readers: defaultdict[Value, list[tuple[Value, Use]]] = defaultdict(list)
-        for value, root in sorted(self.root.items()):
-            for use in graph.uses(value):
-                if use.node not in region.transposes:
-                    self.readers[root].append((value, use))
-
-    def _find(self, value: Value) -> Value:
-        chain = [value]
-        while chain[-1].node in self.region.transposes:
-            source = self.graph.node(chain[-1].node).inputs[0]
-            assert source is not None
-            chain.append(source)
-        for link in chain:
-            self.root[link] = chain[-1]
-        return chain[-1]
-
-    def home_of(self, key: int) -> int:
-        """The logical order of an operator's data."""
-        node = self.graph.node(key)
-        value = node.inputs[self.region.operators[key].data[0]]
-        assert value is not None
-        return self.region.side[value]
-
-    def roots(self) -> list[Value]:
-        """One value of each group, in order."""
-        return sorted(set(self.root.values()))
-
-    def _ends(self, root: Value) -> tuple[int | None, int, Iterator[tuple[int | None, int]]]:
-        """Who makes a group and who reads it: (operator of the region or None, logical order)."""
-        maker = root.node if root.node in self.region.operators else None
-
-        def readers() -> Iterator[tuple[int | None, int]]:
-            for value, use in self.readers[root]:
-                role = self.region.operators.get(use.node)
-                if role is not None and not role.keeps_rank:
-                    continue  # it takes either order for nothing
-                inside = role is not None and use.slot in role.data
-                yield (use.node if inside else None), self.region.side[value]
-
-        return maker, self.region.side[root], readers()
-
-    def conversions(self, labels: dict[int, int]) -> list[Value]:
-        """The groups that are needed in another order than they are made in."""
-        found = []
-        for root in self.roots():
-            maker, side, readers = self._ends(root)
-            made = side if maker is None else labels[maker]
-            if any((home if key is None else labels[key]) != made for key, home in readers):
-                found.append(root)
-        return found
-
-    def cut(self, home: dict[int, int], weight: object) -> dict[int, int]:
-        """The labels of least total weight; on a tie, those that leave more operators alone."""
-        assert callable(weight)
-        scale = len(home) + 1
-        net = nx.DiGraph()
-        ends = (("side", 0), ("side", 1))
-        for key, side in home.items():
-            if self.region.operators[key].keeps_rank:
-                edge = (ends[0], ("op", key)) if side == 0 else (("op", key), ends[1])
-                net.add_edge(*edge, capacity=1)
-        for root in self.roots():
-            maker, side, readers = self._ends(root)
-            source: tuple[str, object] = ends[side] if maker is None else ("op", maker)
-            low, high = ("low", root), ("high", root)
-            cost = weight(root) * scale
-            net.add_edge(source, low, capacity=cost)
-            net.add_edge(high, source, capacity=cost)
-            for reader, own in readers:
-                read: tuple[str, object] = ends[own] if reader is None else ("op", reader)
-                net.add_edge(low, read)
-                net.add_edge(read, high)
-        net.add_nodes_from(ends)
-        _, (first, _) = nx.minimum_cut(net, *ends)
-        return {
-            key: side if not self.region.operators[key].keeps_rank else int(("op", key) not in first)
-            for key, side in home.items()
-        }
 
 
 class Relabelling:

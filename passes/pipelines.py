@@ -25,6 +25,7 @@ from passes import (
     fuse_gate,
     fuse_linear,
     fuse_pad,
+    fuse_view,
     identity,
     idiom_activation,
     idiom_gelu,
@@ -58,7 +59,7 @@ PASSES: Mapping[str, tuple[Pass, ...]] = {
     "dce": (dce.DCE,),
     "fold": (fold.BIND, fold.FOLD),
     "shape": (
-        RulePass("shape", rules_of(target, shape, view, slice_concat, keepdims, recurrent)),
+        RulePass("shape", rules_of(target, shape, view, slice_concat, keepdims, fuse_view, recurrent)),
         shape.SHARE,
     ),
     "control": (control.CONTROL, RulePass("control", rules_of(sequence))),

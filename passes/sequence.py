@@ -46,6 +46,24 @@ def insert_into_new_sequence(m: Match, rw: Rewriter) -> Value:
     return rw.op.SequenceConstruct(*parts)
 
 
+@graph_optimizer(
+    P.SequenceAt(P.SplitToSequence("x", P.maybe("sizes"), name="split"), "i"),
+    constants="sizes i",
+    tag="E0",
+)
+def take_from_split(m: Match, rw: Rewriter) -> Value:
+    """SequenceAt(SplitToSequence(x), i) -> Slice(x, piece i), or Gather(x, i) where the axis goes"""
+    index, axis = int(constant_of(m, m.i).array.item()), m.split.attr("axis", 0)
+    m.require(index >= 0, "the piece is counted from the end")
+    if m.sizes is None and not m.split.attr("keepdims", 1):
+        return rw.op.Gather(m.x, rw.const(np.array(index, np.int64)), axis=axis)
+    sizes = np.array(1) if m.sizes is None else constant_of(m, m.sizes).array
+    m.require(not sizes.ndim or index < len(sizes), "the index is out of range")
+    start = int(sizes[:index].sum()) if sizes.ndim else index * int(sizes)
+    end = start + int(sizes[index] if sizes.ndim else sizes)
+    return rw.op.Slice(m.x, *(rw.const(np.array([v], np.int64)) for v in (start, end, axis)))
+
+
 @graph_optimizer(P.OptionalGetElement(P.Optional("x")), tag="E0")
 def take_from_new_optional(m: Match, rw: Rewriter) -> Value:
     """OptionalGetElement(Optional(x)) -> x"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from optimizer.analysis.proofs import NON_NEGATIVE
 from optimizer.ir import Node, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
 from passes.known import FLOATS, constant_of, rank_of, readers_of, shape_of
@@ -25,8 +26,12 @@ def replace_square_by_product(m: Match, rw: Rewriter) -> Value:
 
 @graph_optimizer(P.Pow("x", P.scalar(0.5)), tag="E2")
 def replace_power_by_root(m: Match, rw: Rewriter) -> Value:
-    """x ** 0.5 -> Sqrt(x)"""
+    """x ** 0.5 -> Sqrt(x)
+
+    Of minus infinity the power is infinity and the root no number, hence the sign.
+    """
     _require_float_of_same_rank(m)
+    m.require(m.fact(m.x, NON_NEGATIVE), "the base may be negative")
     return rw.op.Sqrt(m.x)
 
 

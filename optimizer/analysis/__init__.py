@@ -8,6 +8,7 @@ from optimizer.analysis.dims import Dim, DimLike
 from optimizer.analysis.elements import Element, Elements, Ratio
 from optimizer.analysis.fact import UNKNOWN, Fact, Shape, conflict, meet
 from optimizer.analysis.facts import Facts
+from optimizer.analysis.ranges import SizeRange
 from optimizer.analysis.registry import infer, rule_for
 from optimizer.analysis.shapes import broadcast_shapes, broadcasts_to, product, same_shape
 
@@ -24,6 +25,7 @@ __all__ = [
     "InferContext",
     "Ratio",
     "Shape",
+    "SizeRange",
     "broadcast",
     "broadcast_shapes",
     "broadcasts_to",

@@ -109,6 +109,10 @@ class InferContext:
         """
         return normal_axis(self.attr(name, default), rank)
 
+    def demand(self, p: Dim, q: Dim) -> None:
+        """States that the node fails at run time, empty tensors included, unless ``p`` equals ``q``."""
+        self.facts.note_equal(p, q)
+
     def body(self, position: int) -> Facts:
         """The facts of its body ``position``."""
         return self.facts.body(self.node, position)

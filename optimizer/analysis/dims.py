@@ -57,13 +57,12 @@ class Dim:
     @staticmethod
     def symbol(name: str, lo: int = 0, hi: int | None = None, divisor: int = 1) -> Dim:
         """The dimension called ``name``, between ``lo`` and ``hi``, a multiple of ``divisor``."""
-        top = math.inf if hi is None else hi // divisor
-        return make({(named_atom("name", name, -(-lo // divisor), top, divisor),): divisor})
+        return _leaf("name", name, lo, hi, divisor)
 
     @staticmethod
-    def axis(name: str, axis: int) -> Dim:
+    def axis(name: str, axis: int, lo: int = 0, hi: int | None = None, divisor: int = 1) -> Dim:
         """The unnamed dimension ``axis`` of the graph input ``name``: called ``name:axis``."""
-        return make({(named_atom("axis", f"{name}:{axis}", 0, math.inf, 1),): 1})
+        return _leaf("axis", f"{name}:{axis}", lo, hi, divisor)
 
     @staticmethod
     def fresh(hint: str = "", lo: float = 0, hi: float = math.inf) -> Dim:
@@ -253,6 +252,11 @@ def _constant(value: int) -> Dim:
             table = _small if -2 <= value <= 4096 else _numbers
             table[value] = dim
     return dim
+
+
+def _leaf(kind: Kind, name: str, lo: int, hi: int | None, divisor: int) -> Dim:
+    top = math.inf if hi is None else hi // divisor
+    return make({(named_atom(kind, name, -(-lo // divisor), top, divisor),): divisor})
 
 
 def make(terms: Terms, kind: Kind = "add", *operands: Dim) -> Dim:

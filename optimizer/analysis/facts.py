@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from networkx import ancestors
 
 from optimizer.analysis import onnx_fallback, scopes
 from optimizer.analysis.atoms import mark
 from optimizer.analysis.context import Inconsistent, InferContext
+from optimizer.analysis.declared import Names, clash, declared_fact, with_declared_type
 from optimizer.analysis.dims import Dim, DimLike
 from optimizer.analysis.elements import Elements
-from optimizer.analysis.fact import UNKNOWN, Fact, Shape, conflict, from_type, meet
+from optimizer.analysis.equations import Equations
+from optimizer.analysis.fact import UNKNOWN, Fact, Shape, conflict, meet
+from optimizer.analysis.ranges import SizeRange
 from optimizer.analysis.registry import InferResult, rule_for
 from optimizer.ir import (
     IR_DOMAIN,
@@ -21,14 +25,14 @@ from optimizer.ir import (
     Graph,
     InvalidGraph,
     Node,
-    TensorType,
     Value,
     ValueInfo,
-    ValueType,
 )
 
 Functions = Mapping[tuple[str, str, str], Function]
 MAX_CALL_DEPTH = 32
+MAX_ROUNDS = 3
+"""How often inference is repeated with what it has found to be equal."""
 
 
 class Facts:
@@ -38,13 +42,18 @@ class Facts:
     Args:
         graph: the scope.
         functions: the model's local functions, to infer calls through their bodies.
-        dims: what names of dimensions stand for: a number, another dim, or ``Dim.symbol`` with bounds.
+        dims: what names of dimensions stand for: a number, another dim, or the sizes they may have.
+            An unnamed axis of a graph input goes by ``input:axis``.
+        least: the smallest size of an open dim that ``dims`` says nothing about.
         outer: for a body, the facts of the scope around it, and the id of the node and the position
             of the body there.
+        caller: for a function, the facts of the scope that calls it.
         inputs: what is known of the formal inputs; their declared types otherwise.
         attributes: in a function, the attributes it was called with.
 
     Attributes:
+        names: what names of dimensions stand for.
+        equations: what must be equal for the model to run, once ``settle`` has looked for it.
         warnings: contradictions found so far, one line each; shared by all scopes of a model.
         mark: unknown dimensions made at or after it may be particular to this scope.
     """
@@ -54,23 +63,29 @@ class Facts:
         graph: Graph,
         functions: Functions | None = None,
         *,
-        dims: Mapping[str, DimLike] | None = None,
+        dims: Mapping[str, DimLike | SizeRange] | None = None,
+        least: int = 0,
         outer: tuple[Facts, int, int] | None = None,
+        caller: Facts | None = None,
         inputs: Mapping[Value, Fact] | None = None,
         attributes: Mapping[str, Attribute] | None = None,
     ) -> None:
+        around = outer[0] if outer else caller
         self.graph = graph
         self.functions: Functions = functions or {}
-        self.dims = {name: Dim.of(dim) for name, dim in (dims or {}).items()}
+        self.names: Names = Names(dims or {}, least) if around is None else around.names
+        self.equations: Equations = Equations() if around is None else around.equations
         self.attributes: Mapping[str, Attribute] = attributes or {}
-        self.warnings: list[str] = outer[0].warnings if outer else []
+        self.warnings: list[str] = [] if around is None else around.warnings
         self.mark = mark()
         self._outer = outer
         self._inputs = inputs
         self._known: dict[int, tuple[Fact, ...]] = {}
         self._bodies: dict[tuple[int, int], Facts] = {}
         self._sizes: set[Dim] = set()
-        self._depth = 0
+        self._depth: int = 0 if caller is None else caller._depth + 1
+        self._demanding: bool = caller is not None and caller._demanding
+        self._needed: frozenset[int] = frozenset()
 
     # ---------------------------------------------------------------- queries
 
@@ -124,7 +139,6 @@ class Facts:
         return Facts(
             graph,
             self.functions,
-            dims=self.dims,
             outer=(self, node.id, position),
             inputs=dict(zip(graph.inputs, inputs, strict=False)),
             attributes=self.attributes,
@@ -138,6 +152,31 @@ class Facts:
         """Whether ``dim`` is never negative: by its bounds, or as the size of an axis."""
         outer = self._outer
         return dim.bounds[0] >= 0 or dim in self._sizes or (outer is not None and outer[0].is_size(dim))
+
+    # ---------------------------------------------------------------- what must hold for it to run
+
+    def settle(self) -> Facts:
+        """Infers everything, and from it what sizes must be equal for the model to run; returns itself.
+
+        Only operators that run whatever the inputs are count: not those in bodies, and not those that
+        no output needs. O(nodes), up to three times.
+        """
+        self._needed = frozenset(ancestors(self.graph.dag, self.graph.sink.id))
+        for _ in range(MAX_ROUNDS):
+            before = len(self.equations)
+            self.refresh()
+            if len(self.equations) == before:
+                break
+            resolve = self.equations.resolve_fact
+            self._known = {key: tuple(map(resolve, known)) for key, known in self._known.items()}
+            self._bodies.clear()
+        self._needed, self._demanding = frozenset(), False
+        return self
+
+    def note_equal(self, p: Dim, q: Dim) -> None:
+        """Takes note that the operator at hand fails unless the two are equal."""
+        if self._demanding and p is not q:
+            self.equations.state(p, q)
 
     # ---------------------------------------------------------------- updates
 
@@ -189,9 +228,11 @@ class Facts:
         """
         before, self._known, self._bodies = self._known, {}, {}
         for key in self.graph.dag:
-            if not self.graph.node(key).is_operator and key in before:
-                self._known[key] = before[key]
+            node = self.graph.node(key)
+            if not node.is_operator:
+                self._known[key] = before[key] if key in before else self._infer(node)
         for node in self.graph.topological():
+            self._demanding = node.id in self._needed
             made = self._infer(node)
             old = before.get(node.id, ())
             self._known[node.id] = (*map(meet, old, made), *made[len(old) :])
@@ -257,8 +298,7 @@ class Facts:
             if bound is not None:
                 given[name] = bound
         seeds = {v: f or UNKNOWN for v, f in zip(function.graph.inputs, context.inputs, strict=False)}
-        callee = Facts(function.graph, self.functions, dims=self.dims, inputs=seeds, attributes=given)
-        callee.warnings, callee._depth = self.warnings, self._depth + 1
+        callee = Facts(function.graph, self.functions, caller=self, inputs=seeds, attributes=given)
         return [callee.of(value) for value in function.graph.outputs]
 
     # ---------------------------------------------------------------- what is not an operator
@@ -279,18 +319,8 @@ class Facts:
 
     def _declared(self, info: ValueInfo) -> Fact:
         """What the type of a graph input (or of an opaque node's output) states."""
-        if not isinstance(info.type, TensorType) or info.type.shape is None:
-            return from_type(info.type, None)
         nameable = self._outer is None and self._inputs is None
-        shape = []
-        for axis, dim in enumerate(info.type.shape):
-            if isinstance(dim, int) and dim >= 0:
-                shape.append(Dim.of(dim))
-            elif isinstance(dim, str) and dim:
-                shape.append(self.dims[dim] if dim in self.dims else Dim.symbol(dim))
-            else:
-                shape.append(Dim.axis(info.name, axis) if nameable and info.name else Dim.fresh(info.name))
-        return from_type(info.type, tuple(shape))
+        return self.equations.resolve_fact(declared_fact(info, self.names, nameable=nameable))
 
     def _reconciled(self, node: Node, info: ValueInfo, inferred: Fact, opaque: bool) -> Fact:
         """The inferred fact, held against the declared type; the declared one where nothing infers it."""
@@ -298,13 +328,10 @@ class Facts:
             return inferred
         if opaque:
             return self._declared(info)
-        plain = from_type(info.type, _literal(info.type))
-        fault = conflict(inferred, plain)
+        fault = clash(inferred, info)
         if fault:
-            self._warn(node, f"'{info.name}' is declared otherwise than inferred: {fault} (declared)")
-        if inferred.dtype is None and inferred.type is None:
-            return replace(inferred, dtype=plain.dtype, type=plain.type, elem=plain.elem and UNKNOWN)
-        return inferred
+            self._warn(node, fault)
+        return with_declared_type(inferred, info)
 
     def _warn(self, node: Node, text: str) -> None:
         line = f"{self.graph.label(node)}: {text}"
@@ -314,13 +341,3 @@ class Facts:
 
 def _any_declared(node: Node) -> bool:
     return any(info.type is not None for info in node.outputs)
-
-
-def _literal(declared: ValueType) -> Shape | None:
-    """The declared numbers; unknowns in the place of names, which state nothing that can be wrong."""
-    if not isinstance(declared, TensorType) or declared.shape is None:
-        return None
-    return tuple(Dim.of(d) if isinstance(d, int) and d >= 0 else _SOME for d in declared.shape)
-
-
-_SOME = Dim.fresh("any", lo=float("-inf"))

@@ -44,7 +44,8 @@ def _scan_inputs(facts: Facts, node: Node, given: list[Fact]) -> list[Fact]:
     states = len(given) - scanned
     axes = node.attr("scan_input_axes") or (0,) * scanned
     slices = [slice_of(fact, axis) for fact, axis in zip(given[states:], axes, strict=False)]
-    return invariant(facts, node, [], given[:states], range(states), slices) + slices
+    # a state keeps its shape, or the runtime refuses it
+    return [Fact(fact.dtype, fact.shape, type=fact.type) for fact in given[:states]] + slices
 
 
 def invariant(

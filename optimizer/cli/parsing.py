@@ -7,6 +7,10 @@ from collections.abc import Iterable
 
 import click
 
+from optimizer.analysis import SizeRange
+from optimizer.ir import UsageError
+
+_DIM = r"(.+?)(?:%([1-9]\d*)=0|=(?:(\d+)|(\d*)\.\.(\d*)))"
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -29,19 +33,25 @@ def input_shapes(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def dims(texts: Iterable[str]) -> dict[str, int]:
-    """``batch=8`` -> {"batch": 8}.
+def dims(texts: Iterable[str]) -> dict[str, int | SizeRange]:
+    """``batch=8`` -> 8, ``batch=1..64``, ``seq=1..`` and ``seq%8=0`` -> ``SizeRange``; several are joined.
 
     Raises:
-        click.BadParameter: not of that form.
+        click.BadParameter: not of that form, or no size is left.
     """
-    found = {}
+    found: dict[str, SizeRange] = {}
     for text in texts:
-        name, _, size = text.rpartition("=")
-        if not name or not size.isdecimal():
-            raise click.BadParameter(f"'{text}' is not NAME=SIZE as in batch=8")
-        found[name] = int(size)
-    return found
+        parsed = re.fullmatch(_DIM, text)
+        if parsed is None:
+            raise click.BadParameter(f"'{text}' is not NAME=SIZE, NAME=FROM..TO or NAME%DIVISOR=0")
+        name, divisor, size, low, high = parsed.groups()
+        low, high = (size, size) if size else (low, high)
+        try:
+            stated = SizeRange(int(low or 0), int(high) if high else None, int(divisor or 1))
+            found[name] = stated & found.get(name, SizeRange())
+        except UsageError as error:
+            raise click.BadParameter(f"'{text}': {error}") from None
+    return {name: limits if limits.only is None else limits.only for name, limits in found.items()}
 
 
 def byte_count(text: str) -> int | None:

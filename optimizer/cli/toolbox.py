@@ -24,12 +24,28 @@ def main() -> None:
 @click.argument("model", metavar="MODEL")
 @click.option("--tensor", metavar="NAME", help="Tell about this tensor only.")
 @click.option("--nodes", type=click.IntRange(min=0), default=8, metavar="N", help="Nodes to preview [8].")
+@click.option("--shapes", is_flag=True, help="Print what is inferred about every tensor.")
+@click.option("--check-shapes", is_flag=True, help="Beside it what onnxruntime produces at two sizes.")
 @_DEBUG
-def inspect(model: str, tensor: str | None, nodes: int, debug: bool) -> None:
-    """Prints what a model is made of: versions, inputs, outputs, operators, constants, first nodes."""
+def inspect(
+    model: str, tensor: str | None, nodes: int, shapes: bool, check_shapes: bool, debug: bool
+) -> None:
+    """Prints what a model is made of: versions, inputs, outputs, operators, constants, first nodes.
+
+    With --check-shapes, exit code 1 where a run disproves what is inferred.
+    """
     with reported(debug):
         from optimizer.io import load
         from optimizer.report import inspection
+
+        if shapes or check_shapes:
+            from optimizer.report import shapes as of_tensors
+
+            found = of_tensors.check_shapes(model) if check_shapes else of_tensors.infer_shapes(load(model))
+            click.echo(str(found))
+            if found.wrong:
+                raise click.exceptions.Exit(1)
+            return
 
         loaded = load(model)
         click.echo(

@@ -12,6 +12,7 @@ from optimizer.io.attributes import read_attribute
 from optimizer.io.draft import Notes, draft_graph, draft_scope
 from optimizer.io.files import ExternalFiles, decode, read_bytes
 from optimizer.io.pause import no_garbage_collection
+from optimizer.io.required import check_requirements
 from optimizer.io.scope import Reader, canonical_domain
 from optimizer.io.typeprotos import has_negative_dim, read_metadata, text_of
 from optimizer.io.wire import split
@@ -91,6 +92,7 @@ def _build(proto: ModelProto, reader: Reader, freeze: bool) -> Model:
     if len(model.functions) != len(functions):
         raise InvalidModel("two functions have the same domain, name and overload")
     reader.note_unknown_operators(model.functions)
+    check_requirements(model)
     model.warnings = notes.lines()
     return model
 

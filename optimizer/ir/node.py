@@ -92,9 +92,18 @@ class Attribute:
                 raise TypeError("an empty list has no attribute kind: give an Attribute")
             kinds = {_kind_of(item) for item in items}
             if kinds == {AttributeKind.INT, AttributeKind.FLOAT}:
-                return cls(AttributeKind.FLOATS, tuple(float(item) for item in items))
-            return cls(_PLURAL[_kind_of(items[0])], items)
+                kinds = {AttributeKind.FLOAT}
+            (kind,) = kinds
+            return cls(_PLURAL[kind], tuple(map(_single, items)) if kind is AttributeKind.FLOAT else items)
+        if isinstance(value, float):
+            return cls(AttributeKind.FLOAT, _single(value))
         return cls(_kind_of(value), int(value) if isinstance(value, bool) else value)
+
+
+def _single(value: float) -> float:
+    """The nearest number that a file can hold: ONNX's float attributes are single precision."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
 
 
 def _kind_of(value: Any) -> AttributeKind:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import fnmatch
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from optimizer.analysis import Facts
+from optimizer.analysis import Facts, SizeRange
 from optimizer.ir import Graph, Model, Node, Value
 from optimizer.rewrite.exactness import FP_LEVELS, Exactness
 from optimizer.rewrite.journal import Application, Journal
@@ -27,6 +27,8 @@ class Settings:
         keep: patterns of node or output names that no rewrite may match or absorb.
         max_rounds: how often the default pipeline repeats its groups at most.
         keep_functions: domains whose functions are not inlined; ``"*"`` for all.
+        dims: sizes that open dims may have, by name (``input:axis`` for an unnamed one).
+        nonzero_dims: the other open dims are never 0.
     """
 
     fp: str = "default"
@@ -36,6 +38,8 @@ class Settings:
     keep: tuple[str, ...] = ()
     max_rounds: int = 8
     keep_functions: tuple[str, ...] = ()
+    dims: Mapping[str, SizeRange] = field(default_factory=dict)
+    nonzero_dims: bool = False
 
     def admits(self, tag: Exactness) -> bool:
         """Whether the floating-point level allows rewrites of this tag."""
@@ -111,7 +115,9 @@ class Context:
         roots = [self.model.graph, *(f.graph for f in self.model.functions.values())]
         for root in roots:
             if root not in self._facts:
-                self._facts[root] = Facts(root, self.model.functions)
+                least = int(self.settings.nonzero_dims)
+                facts = Facts(root, self.model.functions, dims=self.settings.dims, least=least)
+                self._facts[root] = facts.settle() if root is self.model.graph else facts
             self._find_body_facts(root)
 
     def _find_body_facts(self, graph: Graph) -> None:

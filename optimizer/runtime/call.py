@@ -137,19 +137,25 @@ class Call:
         """``dtype``, or float64 where it is float16, bfloat16 or float32 and truth mode is on."""
         return true_dtype(np.dtype(dtype)) if self.truth else np.dtype(dtype)
 
+    def constant(self, *slots: int) -> bool:
+        """Whether all these inputs are constants of the model."""
+        return self._constant_inputs.issuperset(slots)
+
     def derived(self, slot: int, key: Any, make: Callable[[], Array]) -> Array:
         """``make()``, remembered for the following runs where input ``slot`` is a constant.
 
         For forms of a weight that are dear to make (reshaped, cast). ``key`` must tell apart
         everything but the input itself that the result depends on.
         """
-        if slot not in self._constant_inputs:
-            return make()
-        found: Array | None = self._derived.get((slot, key))
+        return self.derived_of((slot,), key, make)
+
+    def derived_of(self, slots: tuple[int, ...], key: Any, make: Callable[[], Array]) -> Array:
+        """``derived`` for what depends on several inputs, all of which have to be constants."""
+        found: Array | None = self._derived.get((slots, key))
         if found is None:
             found = make()
-            if self.context.grant_cache(found.nbytes):
-                self._derived[slot, key] = found
+            if self.constant(*slots) and self.context.grant_cache(found.nbytes):
+                self._derived[slots, key] = found
         return found
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -61,6 +62,9 @@ def truly_differ(
     fault = same_kind(old, new)
     if fault or not isinstance(old, np.ndarray) or old.dtype.kind not in "fc":
         return (fault or ("" if _equal(old, new) else _shown(old, new, np.asarray(old != new)))), True
+    with np.errstate(all="ignore"):
+        if not np.abs(new - old).max(initial=0.0) > 0.0 and np.array_equal(old, new):
+            return "", True
     finite = np.isfinite(old)
     seen = bool(finite.any()) or not old.size
     with np.errstate(all="ignore"):
@@ -83,7 +87,10 @@ def largest_of(values: Iterable[Any]) -> float:
     for value in flat(values):
         if isinstance(value, np.ndarray) and value.dtype.kind in "fc" and value.size:
             magnitude = np.abs(value)
-            largest = max(largest, float(np.max(magnitude, where=np.isfinite(magnitude), initial=0.0)))
+            found = float(magnitude.max())
+            if not math.isfinite(found):
+                found = float(np.max(magnitude, where=np.isfinite(magnitude), initial=0.0))
+            largest = max(largest, found)
     return largest
 
 

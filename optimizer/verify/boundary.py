@@ -18,9 +18,11 @@ from optimizer.verify.values import make_values
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Assignment: TypeAlias = Mapping[Atom, Dim]
+Shapes: TypeAlias = dict[Value, tuple[int, ...]]
 
 _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
 _LARGER_PRIMES = ((211, 223, 227, 229), (53, 59, 61, 67, 71, 73), (17, 19, 23, 29, 31, 37, 41, 43, 47))
+_WIDER_PRIMES = (7, 11, 17, 23, 37, 53, 71, 97, 131, 167, 211, 257, 307)
 _PLENTY = 2000
 """Elements of a boundary value that let every branch of an elementwise operator be met."""
 _FEW = 64
@@ -66,6 +68,7 @@ class Boundary:
         facts: one per boundary value.
         non_negative: boundary values that the rewrite relied on not to be negative.
         shrink: smaller sizes for (axis counted from the end, size) of static dims.
+        reach: extent of the largest window in the region.
     """
 
     def __init__(
@@ -74,11 +77,14 @@ class Boundary:
         facts: Mapping[Value, Fact],
         non_negative: frozenset[Value] = frozenset(),
         shrink: Mapping[tuple[int, int], int] | None = None,
+        reach: int = 1,
     ) -> None:
         self._region = region
         self._facts = facts
         self._non_negative = non_negative
         self._shrink = shrink or {}
+        self._reach = reach
+        self._last: tuple[Assignment, Shapes | None] | None = None
         for value in region.boundary:
             fact = facts[value]
             if fact.type is not None:
@@ -100,8 +106,13 @@ class Boundary:
         for size in _EVEN:
             yield self._assign(kin, dict.fromkeys(groups, size))
 
-    def shapes(self, assignment: Assignment) -> dict[Value, tuple[int, ...]] | None:
+    def shapes(self, assignment: Assignment) -> Shapes | None:
         """The concrete shapes; ``None`` where the sizes contradict a bound or divide by zero."""
+        if self._last is None or self._last[0] is not assignment:
+            self._last = assignment, self._shapes(assignment)
+        return self._last[1]
+
+    def _shapes(self, assignment: Assignment) -> Shapes | None:
         found = {}
         for value in self._region.boundary:
             shape = self._facts[value].shape
@@ -115,7 +126,7 @@ class Boundary:
             )
         return found
 
-    def first_shapes(self) -> dict[Value, tuple[int, ...]]:
+    def first_shapes(self) -> Shapes:
         """The shapes at the first sizes that are possible; empty where none are."""
         return next((s for a in self.assignments() if (s := self.shapes(a)) is not None), {})
 
@@ -166,14 +177,37 @@ class Boundary:
         return leader
 
     def _distinct_primes(self, kin: Mapping[Atom, Atom], groups: Sequence[Atom]) -> Assignment:
-        """The largest of the prime tables that keeps every boundary value small."""
-        for primes in _LARGER_PRIMES:
+        """Primes that make every boundary value large enough to say something, and no larger."""
+        for primes in _LARGER_PRIMES if self._reach == 1 else ():
             if len(groups) <= len(primes):
                 assignment = self._assign(kin, dict(zip(groups, primes, strict=False)))
                 shapes = self.shapes(assignment)
                 if shapes is not None and all(math.prod(s) <= _PLENTY for s in shapes.values()):
                     return assignment
-        return self._assign(kin, {g: _PRIMES[i % len(_PRIMES)] for i, g in enumerate(groups)})
+        small = {g: _PRIMES[i % len(_PRIMES)] for i, g in enumerate(groups)}
+        if self._reach == 1:
+            return self._assign(kin, small)
+        planes = {kin[atom] for atom in self._plane_atoms()}
+        for start in range(len(_WIDER_PRIMES)):
+            wide = iter((*_WIDER_PRIMES[start:], *_WIDER_PRIMES))
+            assignment = self._assign(kin, {g: next(wide) if g in planes else small[g] for g in groups})
+            if self._shows_windows(assignment):
+                return assignment
+        return self._assign(kin, small)
+
+    def _plane_atoms(self) -> set[Atom]:
+        """What the image axes of the boundary values depend on."""
+        shapes = [fact.shape or () for fact in self._facts.values()]
+        return {atom for shape in shapes for dim in shape[2:] for atom in dim.leaves}
+
+    def _shows_windows(self, assignment: Assignment) -> bool:
+        """Whether every place of a window meets something else than padding."""
+        shapes = self.shapes(assignment)
+        return shapes is not None and all(
+            size > self._reach or dim.value is not None
+            for value, shape in shapes.items()
+            for size, dim in zip(shape[2:], (self._facts[value].shape or ())[2:], strict=True)
+        )
 
     def _assign(self, kin: Mapping[Atom, Atom], sizes: Mapping[Atom, int]) -> Assignment:
         return {atom: Dim.of(int(min(max(sizes[kin[atom]], atom.lo), atom.hi, 4096))) for atom in self.atoms}

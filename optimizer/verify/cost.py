@@ -45,7 +45,7 @@ def smaller_sizes(region: Region, facts: Mapping[Value, Fact]) -> dict[tuple[int
     ops = {node.op_type for side in sides for node in side.nodes}
     if not ops <= _INDIFFERENT:
         return {}
-    reach = max((_reach(node, _shapes(side)) for side in sides for node in side.nodes), default=1)
+    reach = window_reach(region)
     planes = {-1: reach + 3, -2: reach + 4, -3: reach + 3}
     found = {}
     for value in region.boundary:
@@ -60,6 +60,12 @@ def smaller_sizes(region: Region, facts: Mapping[Value, Fact]) -> dict[tuple[int
             if wanted and dim.value is not None and 2 * dim.value > 3 * wanted:
                 found[place, dim.value] = wanted
     return found
+
+
+def window_reach(region: Region) -> int:
+    """How far the largest window (of a convolution or pool) extends along an axis; 1 where there is none."""
+    sides = (region.before, region.after)
+    return max((_reach(node, _shapes(side)) for side in sides for node in side.nodes), default=1)
 
 
 def _work_of_side(side: Side, elements: int) -> int:

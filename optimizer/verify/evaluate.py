@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -66,6 +66,7 @@ class Evaluator:
                 inputs = [None if v is None else values[v] for v in node.operands]
                 try:
                     results = listed(run(call, *inputs))
+                    _refuse_ambiguous(node, inputs, results)
                 except ExecutionError:
                     raise
                 except Exception as error:
@@ -79,6 +80,9 @@ class Evaluator:
         Args:
             values: what ``run`` gave.
             errors: bounds for some of the given values, of their shapes.
+
+        Raises:
+            ArithmeticError: a kernel does not run on the errors.
         """
         known: dict[Value, Array | None] = dict(errors)
         with np.errstate(all="ignore"):
@@ -87,6 +91,23 @@ class Evaluator:
                 carried = [None if v is None else known.get(v) for v in node.operands]
                 if all(e is None for e in carried):
                     continue
-                made = propagate(node, run, call, inputs, carried)
+                try:
+                    made = propagate(node, run, call, inputs, carried)
+                except Exception as error:
+                    raise ArithmeticError(f"no bound for the rounding of {node.op}: {error}") from error
                 known.update((node.value(i), error) for i, error in enumerate(made))
         return [known.get(value) for value in self.side.outputs]
+
+
+def _refuse_ambiguous(node: Node, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+    """Refuses what runtimes refuse though our kernels do not: a -1 in a target beside a zero dim.
+
+    Raises:
+        ValueError: with the reason.
+    """
+    if node.op_type != "Reshape" or node.domain or len(inputs) < 2 or inputs[0].size:
+        return
+    target = inputs[1].tolist()
+    others = [size for dim, size in zip(target, results[0].shape, strict=True) if dim != -1]
+    if len(others) < len(target) and 0 in others:
+        raise ValueError("-1 stands for any size beside a dimension of 0")

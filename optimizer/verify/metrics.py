@@ -14,6 +14,8 @@ ToleranceOf = Callable[["np.dtype[Any]"], Tolerance]
 
 REL_FLOOR = 1e-3
 """Relative errors are taken above this share of the largest magnitude: below it they mean nothing."""
+NOTHING = 10.0
+"""A tensor whose largest magnitude is below so many times the absolute tolerance is as good as zero."""
 TOP = 5
 MAX_SCORES = 1 << 22
 
@@ -26,7 +28,7 @@ class OutputError:
         fault: what is wrong, one line; empty where the value passes.
         max_abs: largest absolute difference.
         max_rel: largest difference relative to the element, above a floor of ``1e-3 * max|expected|``.
-        cosine: cosine similarity, 1 where both are all zeros.
+        cosine: cosine similarity, 1 where the expected value is as good as zero.
         top1: share of rows (last axis) whose best score is the same; ``None`` for other tensors.
         top5: the same for the five best; ties within the tolerance count as equal.
         scale: largest finite magnitude of the expected value.
@@ -130,13 +132,13 @@ def _compare_floats(expected: Array, actual: Array, tolerance: Tolerance) -> Out
             f"{expected[index]:.9g} became {actual[index]:.9g} at {list(map(int, index))}"
             f" ({int(over.sum())} of {over.size} elements too far off)"
         )
-    relative = difference / np.maximum(magnitude, REL_FLOOR * scale or 1.0)
+    relative = difference / np.maximum(magnitude, max(REL_FLOOR * scale, NOTHING * tolerance.atol) or 1.0)
     top1, top5 = _top_agreement(expected, actual, tolerance, scale)
     return OutputError(
         fault,
         float(difference.max(initial=0.0)),
         float(relative.max(initial=0.0)),
-        _cosine(expected, actual, finite),
+        _cosine(expected, actual, finite) if scale > NOTHING * tolerance.atol else 1.0,
         top1,
         top5,
         scale,

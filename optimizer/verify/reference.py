@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from optimizer.analysis import SizeRange
 from optimizer.analysis.specialize import specialize
 from optimizer.io import load
 from optimizer.verify.engines import Engine, EngineError, NumPy, OnnxRuntime, Source
@@ -66,6 +67,7 @@ class Reference:
         seeds: inputs per assignment of sizes.
         size_count: assignments of sizes to its open dims.
         input_shapes, dims: sizes that the user fixed, as ``optimizer.analysis.specialize`` takes them.
+        ranges: sizes that open dims may have; no other is tried.
         freeze_initializers: initializers that are also inputs were taken for constants.
 
     Attributes:
@@ -81,6 +83,7 @@ class Reference:
         size_count: int = 2,
         input_shapes: Mapping[str, Sequence[int]] | None = None,
         dims: Mapping[str, int] | None = None,
+        ranges: Mapping[str, SizeRange] | None = None,
         freeze_initializers: bool = False,
     ) -> None:
         self.model = load(source, freeze_initializers=freeze_initializers)
@@ -90,6 +93,7 @@ class Reference:
         self._source = source
         self._seeds = seeds
         self._size_count = size_count
+        self._ranges = ranges or {}
         self._maker = FeedMaker(self.model)
         self._noise: dict[int, dict[str, Noise]] = {}
         self._reason = ""
@@ -149,7 +153,7 @@ class Reference:
         if self.engine is None:
             return None
         try:
-            sizes = find_sizes(self.model, run, self._size_count)
+            sizes = find_sizes(self.model, run, self._size_count, ranges=self._ranges)
         except EngineError as error:  # it cannot take such inputs at all
             if isinstance(self.engine, NumPy):
                 self._reason = str(error)

@@ -83,7 +83,7 @@ def propagate(
         return list(listed(run(call, *(_or_zeros(e, x) for e, x in zip(errors, inputs, strict=True)))))
     if op in _NO_FURTHER:
         return [_broadcast_max([e for e in errors if e is not None], inputs)]
-    return _measured(run, call, inputs, errors, by_element=op in ELEMENTWISE)
+    return _measured(run, call, inputs, errors, by_element=op in ELEMENTWISE or op == "BatchNormalization")
 
 
 def _bilinear(
@@ -119,7 +119,7 @@ def _measured(
     enough about the largest of them.
     """
     base = listed(run(call, *inputs))
-    spread: list[Any] = [0.0] * len(base)
+    spread: list[Any] = [np.zeros(np.shape(b)) for b in base]
     rng = np.random.default_rng(0)
     for pattern in range(PATTERNS):
         moved = [_moved(x, e, pattern, rng) for x, e in zip(inputs, errors, strict=True)]
@@ -127,8 +127,8 @@ def _measured(
             if isinstance(result, np.ndarray) and result.dtype.kind in "fc" and result.shape == base[i].shape:
                 spread[i] = np.fmax(spread[i], np.abs(result - base[i]))
     if not by_element:
-        spread = [np.full(np.shape(s), np.nanmax(s, initial=0.0)) for s in spread]
-    return [np.asarray(MEASURED * s) for s in spread]
+        spread = [np.full(s.shape, np.nanmax(s, initial=0.0)) for s in spread]
+    return [MEASURED * s for s in spread]
 
 
 def _moved(x: Any, error: Array | None, pattern: int, rng: np.random.Generator) -> Any:

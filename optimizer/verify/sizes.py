@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
+from optimizer.analysis import SizeRange
 from optimizer.ir import Graph, Model, Node, Value, ValueInfo
 from optimizer.verify.engines import EngineError
 from optimizer.verify.feeds import symbols_of
@@ -19,6 +20,7 @@ _SMALL = ((7, 11, 13, 17, 19, 23), (5, 9, 10, 14, 15, 21))
 _SPATIAL = ((37, 53, 61), (41, 33, 29))
 _LARGER = (32, 64, 224, 48, 8, 16, 128, 3, 1, 256, 512, 4, 80, 640)
 _RANKS = (2, 4, 3, 1, 0)
+_STATES = ("state", "hidden", "cell", "h0", "c0", "h_0", "c_0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,13 @@ class FoundSizes:
 
 
 def find_sizes(
-    model: Model, run: Run, wanted: int = 2, *, tries: int = 24, seconds: float = 30.0
+    model: Model,
+    run: Run,
+    wanted: int = 2,
+    *,
+    ranges: Mapping[str, SizeRange] | None = None,
+    tries: int = 40,
+    seconds: float = 30.0,
 ) -> FoundSizes:
     """Tries assignments in a fixed order until the model accepts ``wanted`` of them.
 
@@ -46,6 +54,7 @@ def find_sizes(
 
     Args:
         run: runs the original at given sizes; ``EngineError`` means that it rejects them.
+        ranges: the sizes that dims may have; others are moved to the nearest of these.
         tries: attempts at most.
         seconds: no further attempt after this time.
     """
@@ -53,7 +62,7 @@ def find_sizes(
     fixed = _demanded(model, symbols)
     accepted: list[Sizes] = []
     reason, tried, end = "", 0, time.monotonic() + seconds
-    for sizes in _distinct(_candidates(symbols, fixed)):
+    for sizes in _distinct(_within(candidate, ranges or {}) for candidate in _candidates(symbols, fixed)):
         if tried >= tries or (tried and time.monotonic() > end):
             break
         tried += 1
@@ -68,6 +77,10 @@ def find_sizes(
         if len(accepted) >= wanted:
             break
     return FoundSizes(tuple(accepted), tried, reason)
+
+
+def _within(sizes: Sizes, ranges: Mapping[str, SizeRange]) -> Sizes:
+    return {key: ranges[key].nearest(size) if key in ranges else size for key, size in sizes.items()}
 
 
 def _distinct(candidates: Iterator[Sizes]) -> Iterator[Sizes]:
@@ -91,6 +104,7 @@ def _candidates(
         yield _assign(symbols, fixed, 1, steps, steps)
     for size in _LARGER:
         yield _assign(symbols, fixed, 1, [size], [size])
+        yield _assign_last(symbols, fixed, size)
     for size in (2, 4, 8):
         yield _assign(symbols, fixed, size, [size], [size])
 
@@ -122,8 +136,23 @@ def _assign(
     return sizes
 
 
+def _assign_last(symbols: Symbols, fixed: Mapping[str, int], size: int) -> Sizes:
+    """``size`` for what stands on a last axis, 1 for the others."""
+    return {
+        key: fixed.get(key, size if any(axis == _rank(info) - 1 for info, axis in places) else 1)
+        for key, places in symbols.items()
+    }
+
+
 def _is_batch(key: str, places: Sequence[tuple[ValueInfo, int]]) -> bool:
-    return "batch" in key.lower() or all(axis == 0 and _rank(info) > 1 for info, axis in places)
+    return "batch" in key.lower() or all(
+        _rank(info) > 1 and (axis == 0 or (axis == 1 and _is_state(info))) for info, axis in places
+    )
+
+
+def _is_state(info: ValueInfo) -> bool:
+    """Whether it looks like the state of a recurrent operator: [layers, batch, size]."""
+    return _rank(info) == 3 and any(word in info.name.lower() for word in _STATES)
 
 
 def _is_spatial(places: Sequence[tuple[ValueInfo, int]]) -> bool:

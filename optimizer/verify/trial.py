@@ -18,8 +18,10 @@ from optimizer.verify.evaluate import Evaluator
 from optimizer.verify.metrics import same_kind
 from optimizer.verify.random_ops import is_random
 from optimizer.verify.region import Region
-from optimizer.verify.truth import TruthComparison, outputs_of
+from optimizer.verify.truth import Roundings, TruthComparison, outputs_of, roundings_of
 
+PATIENCE = 8.0
+"""Seconds that one region may take."""
 TOO_LONG = "takes too long to run"
 SCALES = (1.0, 0.1, 30.0)
 MAX_ACCEPTED = 3
@@ -50,7 +52,7 @@ class Trial:
         bindings: Mapping[str, Attribute] | None = None,
         seed: int = 0,
         implied: Mapping[Value, float] | None = None,
-        seconds: float = 3.0,
+        seconds: float = PATIENCE,
     ) -> None:
         self._region = region
         self._functions = functions
@@ -61,6 +63,7 @@ class Trial:
         self._implied = implied or {}
         self._sides: dict[tuple[bool, bool], tuple[Evaluator, dict[Value, Any]]] = {}
         self._results: dict[tuple[bool, bool], dict[Value, Any]] = {}
+        self._roundings: Roundings | None = None
         self._compared = False
 
     def run(self, boundary: Boundary) -> str | None:
@@ -188,7 +191,12 @@ class Trial:
         if self._draws_anew:
             self._compared = True
             return _first(map(same_kind, outputs_of(old, before), outputs_of(new, after)))
-        fault, compared = TruthComparison(self._region, before, after, old, new).fault()
+        try:
+            if self._roundings is None:
+                self._roundings = roundings_of(self._region, before, after)
+            fault, compared = TruthComparison(before, after, old, new, self._roundings).fault()
+        except ArithmeticError as error:
+            raise Undecided(str(error)) from error
         self._compared |= compared
         return fault
 

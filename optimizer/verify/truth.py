@@ -15,6 +15,9 @@ from optimizer.verify.region import Region
 from optimizer.verify.rounding import ELEMENTWISE, Array
 from optimizer.verify.tolerance import unit_roundoff
 
+Roundings = tuple[dict[Value, Array], dict[Value, Array]]
+"""Bounds on the errors of constants: those new on the new side, those dropped by the old side."""
+
 DROPPED_UNITS = 2.0
 """Roundings that a written scalar may have gone through before it got into the model."""
 
@@ -29,19 +32,20 @@ class TruthComparison:
     Args:
         old: every value of the old side, by value of its graph.
         new: the same of the new side.
+        roundings: what ``roundings_of`` gave.
     """
 
     def __init__(
         self,
-        region: Region,
         before: Evaluator,
         after: Evaluator,
         old: Mapping[Value, Any],
         new: Mapping[Value, Any],
+        roundings: Roundings,
     ) -> None:
-        self._region = region
         self._before, self._after = before, after
         self._old, self._new = old, new
+        self._roundings = roundings
 
     def fault(self) -> tuple[str, bool]:
         """What differs (empty where nothing does), and whether anything could be compared."""
@@ -75,12 +79,16 @@ class TruthComparison:
 
     @cached_property
     def _rounding(self) -> list[Array | float]:
-        region = self._region
-        fresh = {v: t for v, t in region.after.constants.items() if v in region.fresh}
-        dropped = {v: t for v, t in region.before.constants.items() if v in region.dropped and t.size == 1}
-        new = self._after.rounding(self._new, _roundings(self._after, fresh, 1.0))
-        old = self._before.rounding(self._old, _roundings(self._before, dropped, DROPPED_UNITS))
+        fresh, dropped = self._roundings
+        new, old = self._after.rounding(self._new, fresh), self._before.rounding(self._old, dropped)
         return [_or_zero(a) + _or_zero(b) for a, b in zip(new, old, strict=True)]
+
+
+def roundings_of(region: Region, before: Evaluator, after: Evaluator) -> Roundings:
+    """What rounding once may have done to each constant that is new, or was written and is gone."""
+    fresh = {v: t for v, t in region.after.constants.items() if v in region.fresh}
+    dropped = {v: t for v, t in region.before.constants.items() if v in region.dropped and t.size == 1}
+    return _roundings(after, fresh, 1.0), _roundings(before, dropped, DROPPED_UNITS)
 
 
 def outputs_of(values: Mapping[Value, Any], evaluator: Evaluator) -> list[Any]:

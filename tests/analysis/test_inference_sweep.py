@@ -200,7 +200,7 @@ def test_backend_node_models() -> None:
         for variant in ("static", "dynamic", "frozen"):
             made = case.model if variant == "static" else generalized(case.model, arrays, variant == "frozen")
             model = load(made)
-            facts = Facts(model.graph, model.functions)
+            facts = Facts(model.graph, model.functions).settle()
             sizes = sizes_of(facts, arrays)
             counts: Counter[str] = Counter()
             found = list(contradictions(facts, produced, sizes, counts)) + facts.warnings
@@ -275,7 +275,7 @@ def test_models_of_a_folder(path: Path) -> None:
     proto = onnx.load(path)
     wide = exposed(proto)
     model = load(path)
-    facts = Facts(model.graph, model.functions)
+    facts = Facts(model.graph, model.functions).settle()
     faults, tally = [], Counter()
     for which in (0, 1):
         feeds = make_feeds(proto, path.stem, which)

@@ -186,3 +186,20 @@ def test_file_that_cannot_be_read(tmp_path: os.PathLike[str], monkeypatch: pytes
     monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
     with pytest.raises(StorageError, match="Permission denied"):
         load(path)
+
+
+def test_a_missing_required_attribute_is_named() -> None:
+    node = onnx.helper.make_node("Concat", ["x", "x"], ["y"], name="join")
+    info = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in "xy"]
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", info[:1], info[1:]))
+    with pytest.raises(InvalidModel, match=r"Concat 'join'.* lacks the required attribute axis"):
+        load(model)
+
+
+def test_a_default_domain_that_is_not_imported_is_refused() -> None:
+    node = onnx.helper.make_node("Relu", ["x"], ["y"])
+    info = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in "xy"]
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", info[:1], info[1:]))
+    del model.opset_import[:]
+    with pytest.raises(InvalidModel, match=r"no opset is imported for the default domain, which Relu"):
+        load(model)

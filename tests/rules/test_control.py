@@ -15,6 +15,7 @@ from passes.sequence import (
     join_new_sequence,
     take_from_new_optional,
     take_from_new_sequence,
+    take_from_split,
 )
 
 X = Setup(
@@ -207,6 +208,44 @@ ROWS = [
                 "q = SequenceConstruct(x, x) p = SequenceInsert(q, z, i64(3)) y = SequenceAt(p, m)",
                 "the index is out of range",
             )
+        ],
+    ),
+    *rows(
+        take_from_split,
+        X,
+        [
+            (
+                "single",
+                "q = SplitToSequence<axis=1, keepdims=0>(x) a = SequenceAt(q, i64(3)) y = Relu(a)",
+                "a = Gather<axis=1>(x, i64(3)) y = Relu(a)",
+            ),
+            (
+                "kept-axis",
+                "q = SplitToSequence<axis=1>(x) y = SequenceAt(q, i64(3))",
+                "y = Slice(x, i64([3]), i64([4]), i64([1]))",
+            ),
+            (
+                "equal-pieces",
+                "q = SplitToSequence<axis=-1>(x, i64(3)) y = SequenceAt(q, i64(1))",
+                "y = Slice(x, i64([3]), i64([6]), i64([-1]))",
+            ),
+            (
+                "given-sizes",
+                "q = SplitToSequence<axis=1>(x, i64([1, 2, 1])) y = SequenceAt(q, i64(1))",
+                "y = Slice(x, i64([1]), i64([3]), i64([1]))",
+            ),
+        ],
+        [
+            (
+                "from-the-end",
+                "q = SplitToSequence<axis=1>(x) y = SequenceAt(q, i64(-1))",
+                "the piece is counted from the end",
+            ),
+            (
+                "outside",
+                "q = SplitToSequence<axis=1>(x, i64([1, 3])) y = SequenceAt(q, i64(2))",
+                "the index is out of range",
+            ),
         ],
     ),
     *rows(

@@ -10,6 +10,10 @@ from passes.cse import CSE
 
 K = np.array([1, 2, 3, 4], np.float32)
 PLAIN = Setup("float[N,4] x, float[N,4] w, bool c", imports='"own" : 1', constants={"k": K})
+IF = (
+    "{0} = If(c) <then_branch = p () => (float[N,4] {1}) {{ {1} = Relu(x) }}, "
+    "else_branch = q () => (float[N,4] {2}) {{ {2} = {3}(x) }}> "
+)
 
 ROWS = [
     *rows(
@@ -51,6 +55,11 @@ ROWS = [
                     "else_branch = q () => (float[N,4] r) { r = Neg(x) }>"
                 ),
             ),
+            (
+                "equal-ifs",
+                IF.format("a", "o", "r", "Neg") + IF.format("b", "o2", "r2", "Neg") + "y = Mul(a, b)",
+                IF.format("a", "o", "r", "Neg") + "y = Mul(a, a)",
+            ),
         ],
     ),
 ]
@@ -58,6 +67,10 @@ ROWS = [
 test_rows = table_test(ROWS)
 
 STAY_APART = [
+    IF.format("a", "o", "r", "Neg") + IF.format("b", "o2", "r2", "Exp") + "y = Mul(a, b)",
+    IF.format("a", "o", "r", "RandomNormalLike")
+    + IF.format("b", "o2", "r2", "RandomNormalLike")
+    + "y = Mul(a, b)",
     "a = RandomNormalLike(x) b = RandomNormalLike(x) y = Sub(a, b)",
     "a = Sub(x, w) b = Sub(w, x) y = Mul(a, b)",
     "a = Softmax<axis=0>(x) b = Softmax<axis=1>(x) y = Mul(a, b)",

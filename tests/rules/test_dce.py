@@ -56,6 +56,46 @@ ROWS = [
         ],
     ),
 ]
+LOOP = (
+    "{results} = Loop(i64(3), , x, {more}) <body = b (int64 i, bool g, float[N,4,6] v{formal}) => "
+    "(bool g2, float[N,4,6] v2{returned}) {{ g2 = And(g, g) v2 = Mul(v, v) {step} }}>"
+)
+
+ROWS += rows(
+    DCE,
+    Setup("float[N,4,6] x, float[4] k, float[2] h", opset=15),
+    [
+        (
+            "scan-of-a-loop",
+            LOOP.format(results="y, b1", more="", formal="", returned=", float[N,4,6] s", step="s = Exp(v)"),
+            LOOP.format(results="y", more="", formal="", returned="", step=""),
+        ),
+        (
+            "carried-for-nothing",
+            LOOP.format(
+                results="y, b1, y2",
+                more="k, h",
+                formal=", float[4] w, float[2] z",
+                returned=", float[4] w2, float[2] z2",
+                step="w2 = Exp(k) z2 = Exp(z)",
+            ),
+            LOOP.format(
+                results="y, y2", more="h", formal=", float[2] z", returned=", float[2] z2", step="z2 = Exp(z)"
+            ),
+        ),
+        (
+            "scanned-for-nothing",
+            (
+                "y, b1 = Scan<num_scan_inputs=1, body = b (float[4,6] t, float[4,6] e) => "
+                "(float[4,6] t2, float[4,6] e2) { t2 = Add(t, e) e2 = Exp(e) }>(f32(zeros(4, 6)), x)"
+            ),
+            (
+                "y = Scan<num_scan_inputs=1, body = b (float[4,6] t, float[4,6] e) => "
+                "(float[4,6] t2) { t2 = Add(t, e) }>(f32(zeros(4, 6)), x)"
+            ),
+        ),
+    ],
+)
 
 test_rows = table_test(ROWS)
 

@@ -107,11 +107,6 @@ ROWS = [
         [
             ("no-image", f"a = BatchNormalization(flat, {BN}) y = Mul(a, f32(2))", "not an image"),
             (
-                "no-channels",
-                f"a = Mul(z, f32(2)) y = BatchNormalization(a, {BN})",
-                "the number of channels is not known",
-            ),
-            (
                 "pixels",
                 f"a = Mul(x, f32(normal(5))) y = BatchNormalization(a, {BN})",
                 "the constant is not one number per channel",
@@ -146,6 +141,11 @@ ROWS = [
             ),
         ],
         [
+            (
+                "no-channels",
+                "a = Mul(z, f32(2)) b = Add(a, f32(1)) c = Add(b, x) y = Conv<pads=[1,1,1,1]>(c, w)",
+                "the number of channels is not known",
+            ),
             ("far-away", "a = Mul(x, k) y = Add(a, t)", "no Conv is near"),
             (
                 "merges",

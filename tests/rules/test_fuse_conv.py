@@ -118,8 +118,10 @@ ROWS = [
         [
             (
                 "not-spatial",
-                "c = Conv(x, w) y = BatchNormalization<spatial=0>(c, f32(ones(6,3,3)), f32(ones(6,3,3)),"
-                " f32(zeros(6,3,3)), f32(ones(6,3,3)))",
+                (
+                    "c = Conv(x, w) y = BatchNormalization<spatial=0>(c, f32(ones(6,3,3)), f32(ones(6,3,3)),"
+                    " f32(zeros(6,3,3)), f32(ones(6,3,3)))"
+                ),
                 "batch norm is not per channel",
             ),
         ],
@@ -238,8 +240,10 @@ ROWS = [
             ),
             (
                 "centred-and-padded",
-                "a = BatchNormalization(x, si, f32([0,0,0,0]), f32([0,0,0,0]), vi)"
-                " y = Conv<pads=[1,1,1,1]>(a, w)",
+                (
+                    "a = BatchNormalization(x, si, f32([0,0,0,0]), f32([0,0,0,0]), vi)"
+                    " y = Conv<pads=[1,1,1,1]>(a, w)"
+                ),
                 "y = Conv<pads=[1,1,1,1]>(x, _)",
             ),
         ],

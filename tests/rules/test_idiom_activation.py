@@ -237,7 +237,10 @@ ROWS = [
             ),
             (
                 "half-x",
-                "a = Mul(x, f32(0.70710677)) b = Erf(a) c = Add(f32(1), b) e = Mul(x, f32(0.5)) y = Mul(e, c)",
+                (
+                    "a = Mul(x, f32(0.70710677)) b = Erf(a) c = Add(f32(1), b) e = Mul(x, f32(0.5)) y ="
+                    " Mul(e, c)"
+                ),
                 'y = Gelu<approximate="none">(x)',
             ),
             (
@@ -272,14 +275,20 @@ ROWS = [
         [
             (
                 "power",
-                "p = Pow(x, f32(3)) q = Mul(p, f32(0.044715)) r = Add(x, q) s = Mul(r, f32(0.7978845)) t = Tanh(s)"
-                " c = Add(t, f32(1)) e = Mul(x, f32(0.5)) y = Mul(e, c)",
+                (
+                    "p = Pow(x, f32(3)) q = Mul(p, f32(0.044715)) r = Add(x, q) s = Mul(r,"
+                    " f32(0.7978845)) t = Tanh(s)"
+                    " c = Add(t, f32(1)) e = Mul(x, f32(0.5)) y = Mul(e, c)"
+                ),
                 'y = Gelu<approximate="tanh">(x)',
             ),
             (
                 "products",
-                "o = Mul(x, x) p = Mul(o, x) q = Mul(p, f32(0.044715)) r = Add(x, q) s = Mul(r, f32(0.7978845))"
-                " t = Tanh(s) c = Add(t, f32(1)) e = Mul(x, c) y = Mul(e, f32(0.5))",
+                (
+                    "o = Mul(x, x) p = Mul(o, x) q = Mul(p, f32(0.044715)) r = Add(x, q) s = Mul(r,"
+                    " f32(0.7978845))"
+                    " t = Tanh(s) c = Add(t, f32(1)) e = Mul(x, c) y = Mul(e, f32(0.5))"
+                ),
                 'y = Gelu<approximate="tanh">(x)',
             ),
         ],
@@ -331,7 +340,10 @@ ROWS = [
         [
             (
                 "first-before-13",
-                "a = ReduceMax<axes=[0]>(x) b = Sub(x, a) c = Exp(b) e = ReduceSum<axes=[0]>(c) y = Div(c, e)",
+                (
+                    "a = ReduceMax<axes=[0]>(x) b = Sub(x, a) c = Exp(b) e = ReduceSum<axes=[0]>(c) y ="
+                    " Div(c, e)"
+                ),
                 "Softmax flattens before opset 13",
             ),
         ],
@@ -361,7 +373,10 @@ ROWS = [
             (
                 "hard-sigmoid",
                 "a = Conv(image, w) y = HardSigmoid<alpha=0.25>(a)",
-                'y = com.microsoft.FusedConv<activation="HardSigmoid", activation_params=[0.25, 0.5]>(image, w)',
+                (
+                    'y = com.microsoft.FusedConv<activation="HardSigmoid", activation_params=[0.25,'
+                    " 0.5]>(image, w)"
+                ),
             ),
         ],
         [("double", "a = Conv(wide, f64(ones(4,4,3,3))) y = Relu(a)", "not float32")],

@@ -14,7 +14,7 @@ from passes.idiom_norm import (
     fuse_layernorm,
 )
 
-TOKENS = Setup("float[N,S,4] x, float[N,S,D] z, int32[N,4] i")
+TOKENS = Setup("float[N,S,4] x, double[N,S,4] wide, float[N,S,D] z, int32[N,4] i")
 V16 = Setup("float[N,S,4] x", opset=16)
 V18 = Setup("float[N,S,4] x", opset=18)
 IMAGE = Setup(
@@ -55,12 +55,18 @@ ROWS = [
             ("one-over", f"{MUL} q = Div(f32(1), r) y = Mul(d, q)", NORM),
             (
                 "power",
-                f"{HEAD} p = Mul(d, d) v = ReduceMean<axes=[2]>(p) e = Add(f32(1e-5), v) r = Pow(e, f32(-0.5)) y = Mul(d, r)",
+                (
+                    f"{HEAD} p = Mul(d, d) v = ReduceMean<axes=[2]>(p) e = Add(f32(1e-5), v) r = Pow(e,"
+                    " f32(-0.5)) y = Mul(d, r)"
+                ),
                 NORM,
             ),
             (
                 "half-power",
-                f"{HEAD} p = Mul(d, d) v = ReduceMean<axes=[2]>(p) e = Add(f32(1e-5), v) r = Pow(e, f32(0.5)) y = Div(d, r)",
+                (
+                    f"{HEAD} p = Mul(d, d) v = ReduceMean<axes=[2]>(p) e = Add(f32(1e-5), v) r = Pow(e,"
+                    " f32(0.5)) y = Div(d, r)"
+                ),
                 NORM,
             ),
             (
@@ -74,6 +80,11 @@ ROWS = [
                 "other-axes",
                 f"{POW} y = Div(d, r)".replace("[-1]>(p)", "[1]>(p)"),
                 "the means are over different axes",
+            ),
+            (
+                "double",
+                f"{POW} y = Div(d, r)".replace("(x", "(wide").replace("f32", "f64"),
+                "not float32 or float16",
             ),
             ("not-last", f"{POW} y = Div(d, r)".replace("[-1]", "[1]"), "it does not run over the last axes"),
             (
@@ -161,7 +172,10 @@ ROWS = [
         [
             (
                 "channels",
-                "n = InstanceNormalization(x, f32([1,2,3,4]), f32([0,0,0,1])) y = Mul(n, f32([[[2]],[[1]],[[1]],[[1]]]))",
+                (
+                    "n = InstanceNormalization(x, f32([1,2,3,4]), f32([0,0,0,1])) y = Mul(n,"
+                    " f32([[[2]],[[1]],[[1]],[[1]]]))"
+                ),
                 "y = InstanceNormalization(x, f32([2,2,3,4]), f32([0,0,0,1]))",
             )
         ],

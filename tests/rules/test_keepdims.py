@@ -137,7 +137,10 @@ ROWS = [
             ),
             (
                 "last",
-                "a = Slice(x, i64([-1]), i64([9223372036854775807]), i64([-1]), i64([1])) y = Squeeze(a, i64([3]))",
+                (
+                    "a = Slice(x, i64([-1]), i64([9223372036854775807]), i64([-1]), i64([1])) y ="
+                    " Squeeze(a, i64([3]))"
+                ),
                 "y = Gather<axis=3>(x, i64(-1))",
             ),
         ],
@@ -160,7 +163,10 @@ ROWS = [
         [
             (
                 "all",
-                "a, b, c = Split<axis=2, num_outputs=3>(x) d = Squeeze(a, i64([2])) e = Squeeze(c, i64([2])) y = Sub(d, e)",
+                (
+                    "a, b, c = Split<axis=2, num_outputs=3>(x) d = Squeeze(a, i64([2])) e = Squeeze(c,"
+                    " i64([2])) y = Sub(d, e)"
+                ),
                 "d = Gather<axis=2>(x, i64(0)) e = Gather<axis=2>(x, i64(2)) y = Sub(d, e)",
             ),
         ],
@@ -206,8 +212,10 @@ ROWS = [
             ("given", "o, y = GRU<hidden_size=2>(x, wg, rg, , , h)", "no state is known to be zero"),
             (
                 "ones",
-                f"{ZEROS.replace('ConstantOfShape', 'ConstantOfShape<value = float[1] {1.0}>')} {CUT}"
-                " o, y = GRU<hidden_size=2>(x, wg, rg, , , c)",
+                (
+                    f"{ZEROS.replace('ConstantOfShape', 'ConstantOfShape<value = float[1] {1.0}>')} {CUT}"
+                    " o, y = GRU<hidden_size=2>(x, wg, rg, , , c)"
+                ),
                 "no state is known to be zero",
             ),
         ],

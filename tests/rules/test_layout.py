@@ -36,16 +36,22 @@ FIRES = [
     ),
     (
         "many-operators",
-        f"a = {TO_LAST}(x) b = Concat<axis=-1>(a, a) d = Softmax<axis=3>(b)"
-        f" e = Pad(d, i64([0,1,2,3,0,0,1,0])) f = Slice(e, i64([1]), i64([3]), i64([-2]))"
-        f" g = ReduceMean<axes=[1]>(f) y = {TO_FIRST}(g)",
-        "b = Concat<axis=1>(x, x) d = Softmax<axis=1>(b) e = Pad(d, i64([0,3,1,2,0,0,0,1]))"
-        " f = Slice(e, i64([1]), i64([3]), i64([3])) y = ReduceMean<axes=[2]>(f)",
+        (
+            f"a = {TO_LAST}(x) b = Concat<axis=-1>(a, a) d = Softmax<axis=3>(b)"
+            f" e = Pad(d, i64([0,1,2,3,0,0,1,0])) f = Slice(e, i64([1]), i64([3]), i64([-2]))"
+            f" g = ReduceMean<axes=[1]>(f) y = {TO_FIRST}(g)"
+        ),
+        (
+            "b = Concat<axis=1>(x, x) d = Softmax<axis=1>(b) e = Pad(d, i64([0,3,1,2,0,0,0,1]))"
+            " f = Slice(e, i64([1]), i64([3]), i64([3])) y = ReduceMean<axes=[2]>(f)"
+        ),
     ),
     (
         "split",
-        f"a = {TO_LAST}(x) b, d = Split<axis=3>(a, i64([1,3])) e = {TO_FIRST}(b) f = {TO_FIRST}(d)"
-        " g = Relu(e) h = Relu(f) y = Concat<axis=1>(h, g)",
+        (
+            f"a = {TO_LAST}(x) b, d = Split<axis=3>(a, i64([1,3])) e = {TO_FIRST}(b) f = {TO_FIRST}(d)"
+            " g = Relu(e) h = Relu(f) y = Concat<axis=1>(h, g)"
+        ),
         "b, d = Split<axis=1>(x, i64([1,3])) g = Relu(b) h = Relu(d) y = Concat<axis=1>(h, g)",
     ),
     (
@@ -75,8 +81,10 @@ FIRES = [
     ),
     (
         "quantized-per-axis",
-        f"a = {TO_LAST}(x) q = QuantizeLinear<axis=3>(a, f32([1,2,3,4]), u8([0,0,0,1]))"
-        f" d = DequantizeLinear(q, f32(2), u8(0)) y = {TO_FIRST}(d)",
+        (
+            f"a = {TO_LAST}(x) q = QuantizeLinear<axis=3>(a, f32([1,2,3,4]), u8([0,0,0,1]))"
+            f" d = DequantizeLinear(q, f32(2), u8(0)) y = {TO_FIRST}(d)"
+        ),
         "q = QuantizeLinear<axis=1>(x, f32([1,2,3,4]), u8([0,0,0,1])) y = DequantizeLinear(q, f32(2), u8(0))",
     ),
 ]

@@ -48,6 +48,7 @@ ROWS = [
         replace_power_by_root,
         Setup("float[N,4] x"),
         [("root", "a = Abs(x) y = Pow(a, f32(0.5))", "a = Abs(x) y = Sqrt(a)")],
+        [("sign", "y = Pow(x, f32(0.5))", "the base may be negative")],
     ),
     *rows(replace_power_by_reciprocal, ROWS_4, [("inverse", "y = Pow(x, f32(-1))", "y = Reciprocal(x)")]),
     *rows(
@@ -130,8 +131,14 @@ ROWS = [
         [
             (
                 "spp",
-                f"a = MaxPool<{P5}>(x) b = MaxPool<{P9}>(x) c = MaxPool<{P13}>(x) y = Concat<axis=1>(a, b, c)",
-                f"a = MaxPool<{P5}>(x) b = MaxPool<{STEP}>(a) c = MaxPool<{STEP}>(b) y = Concat<axis=1>(a, b, c)",
+                (
+                    f"a = MaxPool<{P5}>(x) b = MaxPool<{P9}>(x) c = MaxPool<{P13}>(x) y ="
+                    " Concat<axis=1>(a, b, c)"
+                ),
+                (
+                    f"a = MaxPool<{P5}>(x) b = MaxPool<{STEP}>(a) c = MaxPool<{STEP}>(b) y ="
+                    " Concat<axis=1>(a, b, c)"
+                ),
             ),
         ],
         [

@@ -171,6 +171,16 @@ def drop_expand(m, rw):
     return m.x
 
 
+@rule(P.Reshape("x", "t"), constants="t", tag="E0")
+def free_the_first_dim(m, rw):
+    return rw.op.Reshape(m.x, rw.const(np.array([-1, 6]), like=m.t))
+
+
+@rule(P.Reshape("x", "t"), constants="t", tag="E0")
+def free_the_last_dim(m, rw):
+    return rw.op.Reshape(m.x, rw.const(np.array([0, -1]), like=m.t))
+
+
 @rule(P.Gelu("x"))
 def gelu_by_tanh(m, rw):
     return rw.op.Gelu(m.x, approximate="tanh")
@@ -245,6 +255,14 @@ SMALL = {
     "expand": (
         "(float[N] x, int64[1] s) => (float[n] y) { y = Expand (x, s) }",
         [(drop_expand, "caught")],
+    ),
+    "ambiguous for an empty batch": (
+        "(float[N, 6] x) => (float[N, 6] y) <int64[2] t = {0, -1}> { y = Reshape (x, t) }",
+        [(free_the_first_dim, "passed")],
+    ),
+    "clear for an empty batch": (
+        "(float[N, 6] x) => (float[N, 6] y) <int64[2] t = {-1, 6}> { y = Reshape (x, t) }",
+        [(free_the_last_dim, "caught")],
     ),
     "gelu": ("(float[N] x) => (float[N] y) { y = Gelu (x) }", [(gelu_by_tanh, "caught")]),
     "hardswish": (

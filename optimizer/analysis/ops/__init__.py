@@ -4,6 +4,8 @@ from optimizer.analysis.ops import (
     attention,
     classical,
     contrib,
+    contrib_attention,
+    contrib_quant,
     control_flow,
     convolution,
     creation,
@@ -16,6 +18,7 @@ from optimizer.analysis.ops import (
     recurrent,
     reduction,
     sequences,
+    signal,
     views,
 )
 
@@ -23,6 +26,8 @@ __all__ = [
     "attention",
     "classical",
     "contrib",
+    "contrib_attention",
+    "contrib_quant",
     "control_flow",
     "convolution",
     "creation",
@@ -35,5 +40,6 @@ __all__ = [
     "recurrent",
     "reduction",
     "sequences",
+    "signal",
     "views",
 ]

@@ -31,6 +31,20 @@ def attention(context: InferContext) -> list[Fact | None]:
     return [Fact(dtype, shape), present_key, present_value, Fact(dtype, (q[0], q[1], q[2], total))]
 
 
+@infer("LinearAttention")
+def linear_attention(context: InferContext) -> list[Fact]:
+    """[batch, seq, heads * value size], and the state [batch, kv heads, key size, value size]."""
+    query, key, value = (context.shape(index) for index in range(3))
+    queries, keys = context.attr("q_num_heads"), context.attr("kv_num_heads")
+    known = all(shape is not None and len(shape) == 3 for shape in (query, key, value))
+    if not known or query is None or key is None or value is None or not queries or not keys:
+        return [Fact(context.dtype(0), fresh_shape(3, "attention")), Fact(context.dtype(0))]
+    width = value[2] // keys
+    state: Shape = (query[0], Dim.of(keys), key[2] // keys, width)
+    dtype = context.dtype(3) if context.has(3) else context.dtype(0)
+    return [Fact(context.dtype(0), (query[0], query[1], width * queries)), Fact(dtype, state)]
+
+
 def _four(shape: Shape | None, heads: int | None) -> Shape:
     """[batch, heads, seq, size] of either form."""
     if shape is not None and len(shape) == 4:

@@ -74,3 +74,59 @@ def feature_vectorizer(context: InferContext) -> Fact:
     shape = context.shape(0)
     total = Dim.of(sum(context.attr("inputdimensions", ())))
     return Fact(DType.FLOAT, None if shape is None or len(shape) != 2 else (shape[0], total))
+
+
+@infer("TreeEnsemble", domain=ML)
+def tree_ensemble(context: InferContext) -> Fact:
+    return Fact(context.dtype(0), _rows(context, Dim.of(context.attr("n_targets", 1))))
+
+
+@infer("LabelEncoder", domain=ML)
+def label_encoder(context: InferContext) -> Fact:
+    """The type of the values it maps to; before version 2, texts become numbers and numbers texts."""
+    fact = (context.inputs[0] or UNKNOWN).without_value()
+    types = {"values_strings": DType.STRING, "values_int64s": DType.INT64, "values_floats": DType.FLOAT}
+    for name, dtype in types.items():
+        if context.attr(name) is not None:
+            return fact.of_dtype(dtype)
+    values = context.attr("values_tensor")
+    if values is not None:
+        return fact.of_dtype(values.dtype)
+    return fact.of_dtype(DType.INT64 if fact.dtype is DType.STRING else DType.STRING)
+
+
+@infer("CategoryMapper", domain=ML)
+def category_mapper(context: InferContext) -> Fact:
+    """Texts become numbers and numbers texts."""
+    fact = (context.inputs[0] or UNKNOWN).without_value()
+    return fact.of_dtype(DType.INT64 if fact.dtype is DType.STRING else DType.STRING)
+
+
+@infer("ArrayFeatureExtractor", domain=ML)
+def array_feature_extractor(context: InferContext) -> Fact:
+    """Columns of a matrix; a vector becomes a matrix of one row."""
+    fact, indices = (context.inputs[0] or UNKNOWN), context.fact(1)
+    count = indices.numel if indices is not None else None
+    if not fact.shape:
+        return Fact(fact.dtype)
+    lead = fact.shape[:-1] if len(fact.shape) > 1 else (Dim.of(1),)
+    return Fact(fact.dtype, (*lead, count or Dim.fresh("features")))
+
+
+@infer("DictVectorizer", domain=ML)
+def dict_vectorizer(context: InferContext) -> Fact:
+    """A row with a column for each entry of the vocabulary."""
+    words = context.attr("string_vocabulary") or context.attr("int64_vocabulary") or ()
+    kind = (context.inputs[0] or UNKNOWN).type
+    value = kind.value if isinstance(kind, MapType) else None
+    dtype = value.dtype if isinstance(value, TensorType) else None
+    return Fact.tensor(dtype, (1, len(words)))
+
+
+@infer("CastMap", domain=ML)
+def cast_map(context: InferContext) -> Fact:
+    """A row of the map's values, as floats, texts or integers."""
+    types = {"TO_FLOAT": DType.FLOAT, "TO_STRING": DType.STRING, "TO_INT64": DType.INT64}
+    sparse = context.attr("map_form", "DENSE") == "SPARSE"
+    columns = Dim.of(context.attr("max_map", 1)) if sparse else Dim.fresh("entries")
+    return Fact(types[context.attr("cast_to", "TO_FLOAT")], (Dim.of(1), columns))

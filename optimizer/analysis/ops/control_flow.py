@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from optimizer.analysis.computed import maximum
-from optimizer.analysis.context import InferContext
+from optimizer.analysis.context import InferContext, fresh_shape
 from optimizer.analysis.dims import Dim
 from optimizer.analysis.fact import UNKNOWN, Fact, Shape
 from optimizer.analysis.registry import infer
@@ -96,10 +96,19 @@ def scan(context: InferContext) -> list[Fact | None]:
 
 @infer("Scan", since=8)
 def scan_with_batch(context: InferContext) -> list[Fact | None]:
-    """The first form of Scan, with a batch axis: only the rank and type of states are kept."""
+    """The first form of Scan, with a batch axis in front of everything."""
     scanned = context.attr("num_scan_inputs", 0)
-    states = [fact or UNKNOWN for fact in context.inputs[1 : len(context.inputs) - scanned]]
-    return [Fact(fact.dtype) for fact in states]
+    first = len(context.inputs) - scanned
+    states = [(fact or UNKNOWN).without_value() for fact in context.inputs[1:first]]
+    (_, graph), *_ = context.node.bodies
+    body = context.body(0)
+    sequence = context.shape(first)
+    front = sequence[:2] if sequence is not None and len(sequence) > 1 else fresh_shape(2, "scan")
+    made: list[Fact | None] = list(states)
+    for value in graph.outputs[len(states) :]:
+        element = leave(body, body.of(value))
+        made.append(Fact(element.dtype, None if element.shape is None else (*front, *element.shape)))
+    return made
 
 
 @infer("SequenceMap")

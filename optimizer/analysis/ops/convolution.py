@@ -41,6 +41,7 @@ def conv_shape(context: InferContext, x: Shape | None, w: Shape | None) -> Shape
             raise Inconsistent(f"input of rank {len(x)}, weights of rank {len(w)}")
         if x[1].eq(w[1] * context.attr("group", 1)) is False:
             raise Inconsistent(f"{x[1]} channels for weights of {w[1]} channels per group")
+        context.demand(x[1], w[1] * context.attr("group", 1))
     kernels = list(w[2:]) if w is not None else [Dim.of(k) for k in kernel] if kernel is not None else None
     channels = w[0] if w is not None else Dim.fresh("channels")
     if kernels is None:
@@ -76,6 +77,20 @@ def _positions(size: Dim, before: int, after: int, reach: Dim, stride: int, ceil
     return minimum(room.ceil_div(stride) + 1, (size + before).ceil_div(stride))
 
 
+@infer("DeformConv")
+def deform_conv(context: InferContext) -> Fact:
+    return Fact(context.dtype(0), conv_shape(context, context.shape(0), context.shape(1)))
+
+
+@infer("CausalConvWithState")
+def causal_conv_with_state(context: InferContext) -> list[Fact]:
+    """The input's shape, and the last positions: one less than the kernel reaches."""
+    x, w, dtype = context.shape(0), context.shape(1), context.dtype(0)
+    if x is None or w is None or len(x) != 3 or len(w) != 3:
+        return [Fact(dtype, x), Fact(dtype, fresh_shape(3, "state"))]
+    return [Fact(dtype, x), Fact(dtype, (x[0], x[1], w[2] - 1))]
+
+
 @infer("ConvTranspose")
 def conv_transpose(context: InferContext) -> Fact:
     x, w, dtype = context.shape(0), context.shape(1), context.dtype(0)
@@ -84,6 +99,7 @@ def conv_transpose(context: InferContext) -> Fact:
         return Fact(dtype, None if other is None else tuple(Dim.fresh("conv") for _ in other))
     if len(x) != len(w):
         raise Inconsistent(f"input of rank {len(x)}, weights of rank {len(w)}")
+    context.demand(x[1], w[0])
     spatial = _transposed(context, x[2:], w[2:])
     return Fact(dtype, (x[0], w[1] * context.attr("group", 1), *spatial))
 

@@ -19,7 +19,7 @@ SAME_TYPE = (
     "CumProd", "CumSum", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "Hardmax", "LRN",
     "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Mish",
     "Reciprocal", "Relu", "RotaryEmbedding", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh",
-    "Softmax", "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
+    "Softmax", "Softplus", "Softsign", "Sqrt", "SwiGLU", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
 )
 # fmt: on
 
@@ -215,6 +215,12 @@ def cast(context: InferContext) -> Fact:
         lambda a: None if a is None else arithmetic.cast(a, fact.dtype, target), [fact.value], target
     )
     return Fact(target, fact.shape, value)
+
+
+@infer("BitCast")
+def bit_cast(context: InferContext) -> Fact:
+    """The same bits as another type of the same width."""
+    return Fact(_dtype_of(context.attr("to")), context.shape(0))
 
 
 @infer("IsNaN", "IsInf")

@@ -12,7 +12,7 @@ from optimizer.ir import DType
 __all__ = ["matmul_shape"]
 
 
-def matmul_shape(a: Shape | None, b: Shape | None) -> Shape | None:
+def matmul_shape(context: InferContext, a: Shape | None, b: Shape | None) -> Shape | None:
     """The shape of ``numpy.matmul``.
 
     Raises:
@@ -22,26 +22,31 @@ def matmul_shape(a: Shape | None, b: Shape | None) -> Shape | None:
         return None
     if not a or not b:
         raise Inconsistent("a scalar in a matrix product")
-    if a[-1].eq(b[-2] if len(b) > 1 else b[-1]) is False:
-        raise Inconsistent(f"inner dimensions {a[-1]} and {b[-2] if len(b) > 1 else b[-1]}")
+    _require_same(context, a[-1], b[-2] if len(b) > 1 else b[-1])
     batch = broadcast_shapes(a[:-2], b[:-2])
     assert batch is not None
     return (*batch, *a[-2:-1], *(b[-1:] if len(b) > 1 else ()))
 
 
+def _require_same(context: InferContext, inner: Dim, other: Dim) -> None:
+    if inner.eq(other) is False:
+        raise Inconsistent(f"inner dimensions {inner} and {other}")
+    context.demand(inner, other)
+
+
 @infer("MatMul")
 def matmul(context: InferContext) -> Fact:
-    return Fact(context.dtype(0), matmul_shape(context.shape(0), context.shape(1)))
+    return Fact(context.dtype(0), matmul_shape(context, context.shape(0), context.shape(1)))
 
 
 @infer("MatMulInteger")
 def matmul_integer(context: InferContext) -> Fact:
-    return Fact(DType.INT32, matmul_shape(context.shape(0), context.shape(1)))
+    return Fact(DType.INT32, matmul_shape(context, context.shape(0), context.shape(1)))
 
 
 @infer("QLinearMatMul")
 def qlinear_matmul(context: InferContext) -> Fact:
-    return Fact(context.dtype(7), matmul_shape(context.shape(0), context.shape(3)))
+    return Fact(context.dtype(7), matmul_shape(context, context.shape(0), context.shape(3)))
 
 
 @infer("Gemm")
@@ -52,8 +57,8 @@ def gemm(context: InferContext) -> Fact:
     trans_a, trans_b = context.attr("transA", 0), context.attr("transB", 0)
     rows = Dim.fresh("gemm") if a is None else a[1 if trans_a else 0]
     columns = Dim.fresh("gemm") if b is None else b[0 if trans_b else 1]
-    if a is not None and b is not None and a[0 if trans_a else 1].eq(b[1 if trans_b else 0]) is False:
-        raise Inconsistent(f"inner dimensions {a[0 if trans_a else 1]} and {b[1 if trans_b else 0]}")
+    if a is not None and b is not None:
+        _require_same(context, a[0 if trans_a else 1], b[1 if trans_b else 0])
     return Fact(context.dtype(0), (rows, columns))
 
 

@@ -15,7 +15,7 @@ from optimizer.analysis.fact import UNKNOWN, Fact, Shape
 from optimizer.analysis.registry import infer
 from optimizer.ir import DType
 
-__all__ = ["slice_length"]
+__all__ = ["joined_shape", "slice_length", "taken"]
 
 END = 2**31 - 1
 """From here on, a bound of a slice is past the end of any axis."""
@@ -25,29 +25,49 @@ END = 2**31 - 1
 def concat(context: InferContext) -> Fact:
     facts = [fact or UNKNOWN for fact in context.inputs]
     dtype = next((f.dtype for f in facts if f.dtype is not None), None)
-    rank = next((len(f.shape) for f in facts if f.shape is not None), None)
-    if rank is None:
+    shape = joined_shape([fact.shape for fact in facts], context.attr("axis", 1))
+    if shape is None:
         return Fact(dtype)
-    axis = normal_axis(context.attr("axis", 1), rank)
-    shapes = [f.shape if f.shape is not None else fresh_shape(rank, "concat") for f in facts]
-    if any(len(shape) != rank for shape in shapes):
-        raise Inconsistent("the ranks of the inputs differ")
-    total = Dim.of(0)
-    for shape in shapes:
-        total = total + shape[axis]
-    made = tuple(total if a == axis else _agreed([s[a] for s in shapes]) for a in range(rank))
     value = None
     if any(f.value is not None for f in facts):
+        axis = context.axis(1, len(shape))
         value = joined([_contents(f) for f in facts], lambda arrays: np.concatenate(arrays, axis))
-    return Fact(dtype, made, value)
+    return Fact(dtype, shape, value)
 
 
-def _agreed(dims: list[Dim]) -> Dim:
-    """One of dims that must all be equal: the one most is known of."""
+def joined_shape(given: Sequence[Shape | None], axis: int) -> Shape | None:
+    """The shape of tensors joined along an axis; ``None`` where no rank is known.
+
+    Raises:
+        Inconsistent: ranks or other dimensions differ.
+    """
+    rank = next((len(shape) for shape in given if shape is not None), None)
+    if rank is None:
+        return None
+    axis = normal_axis(axis, rank)
+    shapes = [shape if shape is not None else fresh_shape(rank, "concat") for shape in given]
+    if any(len(shape) != rank for shape in shapes):
+        raise Inconsistent("the ranks of the inputs differ")
+    total = sum((shape[axis] for shape in shapes), Dim.of(0))
+    return tuple(total if a == axis else _agreed(a, axis, shapes) for a in range(rank))
+
+
+def _agreed(axis: int, along: int, shapes: list[Shape]) -> Dim:
+    """The dimension that all operands joined along another axis must have: the one most is known of.
+
+    onnxruntime does not look at that of an empty operand, so one that may be empty on its own says
+    nothing about the others.
+    """
+    dims = [shape[axis] for shape in shapes]
+    same = all(dim is dims[0] or dim.eq(dims[0]) for dim in dims)
+    if not same and any(shape[along].bounds[0] < 1 for shape in shapes):
+        dims = [shape[axis] for shape in shapes if all(dim.bounds[0] >= 1 for dim in shape)]
     numbers = {dim.value for dim in dims if dim.value is not None}
     if len(numbers) > 1:
         raise Inconsistent(f"dimensions {sorted(numbers)} should be equal")
-    return next((d for d in dims if d.value is not None), next((d for d in dims if d.is_known), dims[0]))
+    for dim in (*(d for d in dims if d.value is not None), *(d for d in dims if d.is_known), *dims):
+        return dim
+    return Dim.fresh("concat")
 
 
 def _contents(fact: Fact) -> Elements | None:
@@ -81,6 +101,9 @@ def _split_sizes(context: InferContext, whole: Dim, count: int) -> list[Dim]:
     if sizes is not None:
         if len(sizes) != count:
             raise Inconsistent(f"{len(sizes)} parts for {count} outputs")
+        known = [size for size in sizes if size is not None]
+        if len(known) == count:
+            context.demand(sum(known, Dim.of(0)), whole)
         return [Dim.fresh("split") if s is None else s for s in sizes]
     if context.has(1):
         return list(fresh_shape(count, "split"))
@@ -204,6 +227,7 @@ def gather_nd(context: InferContext) -> Fact:
 @infer("ScatterElements", "ScatterND", "Scatter", "TensorScatter")
 def scatter(context: InferContext) -> Fact:
     fact, value = context.inputs[0] or UNKNOWN, None
+    _demand_updates(context)
     indices, updates = context.value(1), context.value(2)
     numbers = None if indices is None else indices.ints()
     plain = context.attr("reduction", "none") == "none" and context.node.op_type != "TensorScatter"
@@ -225,6 +249,14 @@ def scatter(context: InferContext) -> Fact:
                 target[(*position[:axis], where[position], *position[axis + 1 :])] = updates.array[position]
         value = Elements(target)
     return Fact(fact.dtype, fact.shape, value)
+
+
+def _demand_updates(context: InferContext) -> None:
+    """One update for each index."""
+    indices, updates = context.shape(1), context.shape(2)
+    if context.node.op_type in ("ScatterElements", "Scatter") and indices is not None and updates is not None:
+        for p, q in zip(indices, updates, strict=False):
+            context.demand(p, q)
 
 
 @infer("Tile", since=6)

@@ -15,11 +15,25 @@ __all__: list[str] = []
 def batch_normalization(context: InferContext) -> list[Fact]:
     """Further outputs are statistics of one number per channel."""
     fact = (context.inputs[0] or UNKNOWN).without_value()
+    _demand_channels(context)
     statistics = [(context.fact(index) or UNKNOWN).without_value() for index in (3, 4)]
     return [fact, *(statistics * 2)]
 
 
-@infer("InstanceNormalization", "GroupNormalization", "RMSNormalization")
+def _demand_channels(context: InferContext) -> None:
+    """One scale for each channel."""
+    x, scale = context.shape(0), context.shape(1)
+    if x is not None and len(x) > 1 and scale is not None and len(scale) == 1:
+        context.demand(x[1], scale[0])
+
+
+@infer("InstanceNormalization")
+def instance_normalization(context: InferContext) -> Fact:
+    _demand_channels(context)
+    return (context.inputs[0] or UNKNOWN).without_value()
+
+
+@infer("GroupNormalization", "RMSNormalization")
 def normalization(context: InferContext) -> Fact:
     return (context.inputs[0] or UNKNOWN).without_value()
 

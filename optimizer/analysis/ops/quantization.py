@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from optimizer.analysis.context import InferContext
-from optimizer.analysis.dims import Dim
 from optimizer.analysis.fact import UNKNOWN, Fact
 from optimizer.analysis.registry import infer
-from optimizer.analysis.shapes import broadcast_shapes
 from optimizer.ir import DType
 
 __all__: list[str] = []
@@ -34,21 +32,3 @@ def dequantize_linear(context: InferContext) -> Fact:
 def dynamic_quantize_linear(context: InferContext) -> list[Fact]:
     fact = context.inputs[0] or UNKNOWN
     return [fact.of_dtype(DType.UINT8), Fact(DType.FLOAT, ()), Fact(DType.UINT8, ())]
-
-
-@infer("QLinearAdd", "QLinearMul", domain="com.microsoft")
-def qlinear_binary(context: InferContext) -> Fact:
-    return Fact(context.dtype(0), broadcast_shapes(context.shape(0), context.shape(3)))
-
-
-@infer("QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax", domain="com.microsoft")
-def qlinear_unary(context: InferContext) -> Fact:
-    return context.inputs[0] or UNKNOWN
-
-
-@infer("QLinearGlobalAveragePool", domain="com.microsoft")
-def qlinear_global_pool(context: InferContext) -> Fact:
-    fact = context.inputs[0] or UNKNOWN
-    if fact.shape is None or context.attr("channels_last", 0):
-        return Fact(fact.dtype)
-    return Fact(fact.dtype, (*fact.shape[:2], *(Dim.of(1) for _ in fact.shape[2:])))

@@ -23,6 +23,7 @@ def recurrent(context: InferContext) -> list[Fact]:
     hidden = Dim.of(given) if given else r[2] if r is not None and len(r) == 3 else Dim.fresh("hidden")
     if x is not None and len(x) == 3:
         batch, steps = (x[0], x[1]) if batch_first else (x[1], x[0])
+        _demand_sizes(context, x, batch, batch_first)
     else:
         steps = Dim.fresh("steps")
         known = state is not None and len(state) == 3
@@ -32,3 +33,12 @@ def recurrent(context: InferContext) -> list[Fact]:
     if batch_first:
         everything, last = (batch, steps, directions, hidden), (batch, directions, hidden)
     return [Fact(dtype, everything), Fact(dtype, last), Fact(dtype, last)]
+
+
+def _demand_sizes(context: InferContext, x: Shape, batch: Dim, batch_first: bool) -> None:
+    """The input's width is that of the weights, the batch that of the initial state."""
+    w, state = context.shape(1), context.shape(5)
+    if w is not None and len(w) == 3:
+        context.demand(x[2], w[2])
+    if state is not None and len(state) == 3:
+        context.demand(batch, state[0 if batch_first else 1])

@@ -12,7 +12,7 @@ from optimizer.analysis.fact import UNKNOWN, Fact, Shape
 from optimizer.analysis.registry import infer
 from optimizer.ir import DType
 
-__all__ = ["reduced"]
+__all__ = ["reduced", "reduced_by_attribute"]
 
 ONE = Dim.of(1)
 
@@ -64,6 +64,16 @@ def _folded(context: InferContext, fact: Fact, shape: Shape) -> Elements | None:
     for item in others:
         total = arithmetic.checked(function(total, item), fact.dtype)
     return Elements.of([total], [1] * len(shape))
+
+
+def reduced_by_attribute(context: InferContext) -> Shape | None:
+    """The shape of a reduction whose axes are an attribute."""
+    shape = context.shape(0)
+    if shape is None:
+        return None
+    axes = context.attr("axes") or range(len(shape))
+    gone = {normal_axis(axis, len(shape)) for axis in axes}
+    return reduced(shape, gone, bool(context.attr("keepdims", 1)))
 
 
 @infer("ArgMax", "ArgMin")
@@ -121,3 +131,25 @@ def unique(context: InferContext) -> list[Fact]:
 @infer("NonMaxSuppression")
 def non_max_suppression(context: InferContext) -> Fact:
     return Fact(DType.INT64, (Dim.fresh("selected"), Dim.of(3)))
+
+
+@infer("TfIdfVectorizer")
+def tf_idf_vectorizer(context: InferContext) -> Fact:
+    """A column for each place that an n-gram counts at."""
+    shape, places = context.shape(0), context.attr("ngram_indexes", ())
+    columns = Dim.of(max(places) + 1 if places else 0)
+    return Fact(DType.FLOAT, None if shape is None else (*shape[:-1], columns))
+
+
+@infer("NegativeLogLikelihoodLoss")
+def negative_log_likelihood_loss(context: InferContext) -> Fact:
+    """A number, or one for each target."""
+    shape = context.shape(1) if context.attr("reduction", "mean") == "none" else ()
+    return Fact(context.dtype(0), shape)
+
+
+@infer("SoftmaxCrossEntropyLoss")
+def softmax_cross_entropy_loss(context: InferContext) -> list[Fact]:
+    """A number, or one for each label; and the logarithms of probability."""
+    shape = context.shape(1) if context.attr("reduction", "mean") == "none" else ()
+    return [Fact(context.dtype(0), shape), Fact(context.dtype(0), context.shape(0))]

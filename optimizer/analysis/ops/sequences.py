@@ -107,8 +107,10 @@ def optional_has_element(context: InferContext) -> Fact:
 
 @infer("StringNormalizer")
 def string_normalizer(context: InferContext) -> Fact:
-    """Stop words are dropped from the last axis."""
+    """Stop words are dropped from the last axis; without any, an empty result still has one element."""
     shape = context.shape(0)
+    if shape and not context.attr("stopwords") and shape[-1].bounds[0] >= 1:
+        return Fact(DType.STRING, shape)
     return Fact(DType.STRING, None if not shape else (*shape[:-1], Dim.fresh("words")))
 
 

@@ -42,9 +42,10 @@ def reshape(context: InferContext) -> Fact:
     if target is None:
         return Fact(fact.dtype)
     allow_zero = bool(context.attr("allowzero", 0))
-    return with_shape(
-        fact, reshape_dims(fact.shape, target, allow_zero=allow_zero, is_size=context.facts.is_size)
-    )
+    shape = reshape_dims(fact.shape, target, allow_zero=allow_zero, is_size=context.facts.is_size)
+    if fact.shape is not None:
+        context.demand(product(shape), product(fact.shape))
+    return with_shape(fact, shape)
 
 
 @infer("Reshape")
@@ -131,6 +132,7 @@ def squeeze(context: InferContext) -> Fact:
     for axis in gone:
         if fact.shape[axis].eq(1) is False:
             raise Inconsistent(f"axis {axis} of size {fact.shape[axis]} cannot be squeezed")
+        context.demand(fact.shape[axis], ONE)
     return with_shape(fact, tuple(dim for axis, dim in enumerate(fact.shape) if axis not in gone))
 
 

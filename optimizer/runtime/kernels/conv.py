@@ -1,22 +1,36 @@
-"""Conv: one of four ways to turn a convolution into matrix products, picked by its shape."""
+"""Conv: one of five ways to turn a convolution into matrix products, picked by its shape."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from optimizer.runtime.call import Call
 from optimizer.runtime.kernels.depthwise import depthwise
 from optimizer.runtime.kernels.rows import row_loops
-from optimizer.runtime.kernels.window import Window, pad_to, window_of, window_view
+from optimizer.runtime.kernels.window import (
+    PhaseTaps,
+    Window,
+    pad_to,
+    phase_taps,
+    split_phases,
+    window_of,
+    window_view,
+)
 from optimizer.runtime.precision import Array, computed_wide
 from optimizer.runtime.registry import kernel
 
 SCRATCH_BYTES = 3 << 20
-"""Size of the column buffer: fits the second-level cache of a server core, measured as the fastest."""
+"""Size of the column buffer, measured as the fastest where every element of it is used once."""
+FEWEST_ROWS = 8
+"""Output rows at a time: each block copies the rows between it and the next one twice."""
+ROWS_BYTES = 3 << 19
+"""The same where every kernel row reads the buffer again: nearer to a second-level cache."""
 
 
 @kernel("Conv", since=1)
@@ -65,6 +79,8 @@ def convolve(call: Call, x: Array, w: Array, window: Window, group: int = 1) -> 
         _pointwise(x, w, window, y)
     elif group == 1 and _rows_pay(w, window):
         _row_offsets(call, x, w, window, y)
+    elif group == 1 and any(s > 1 for s in window.strides):
+        _phase_columns(call, x, w, window, y)
     else:
         _columns(x, w, window, group, y)
     return y
@@ -72,8 +88,10 @@ def convolve(call: Call, x: Array, w: Array, window: Window, group: int = 1) -> 
 
 def _rows_pay(w: Array, window: Window) -> bool:
     """Whether products on row-offset views beat full columns: deep enough, and planes not tiny."""
-    depth = w.shape[1] * math.prod(window.kernel[1:])
-    return window.kernel[0] > 1 and window.strides[0] == 1 and depth >= 96 and math.prod(window.output) >= 400
+    depth, rest = w.shape[1] * math.prod(window.kernel[1:]), math.prod(window.output[1:])
+    least = (FEWEST_ROWS + (window.kernel[0] - 1) * window.dilations[0]) * depth * rest * w.itemsize
+    large = depth >= 48 and window.output[0] * rest >= 150
+    return window.kernel[0] > 1 and window.strides[0] == 1 and large and least <= 2 * ROWS_BYTES
 
 
 def _pointwise(x: Array, w: Array, window: Window, y: Array) -> None:
@@ -104,7 +122,7 @@ def _row_offsets(call: Call, x: Array, w: Array, window: Window, y: Array) -> No
     kernel_rows, dilation = window.kernel[0], window.dilations[0]
     extra = (kernel_rows - 1) * dilation
     reach = window.reach
-    block = max(8, SCRATCH_BYTES // (depth * rest * x.itemsize) - extra)
+    block = max(FEWEST_ROWS, ROWS_BYTES // (depth * rest * x.itemsize) - extra)
     for image, result in zip(x, y, strict=True):
         padded = pad_to(image, window.begin, reach)
         flat = result.reshape(m, -1)
@@ -123,6 +141,41 @@ def _row_offsets(call: Call, x: Array, w: Array, window: Window, y: Array) -> No
                 for i in range(1, kernel_rows):
                     offset = i * dilation * rest
                     target += np.matmul(weights[i], columns[:, offset : offset + width])
+
+
+def _phase_columns(call: Call, x: Array, w: Array, window: Window, y: Array) -> None:
+    """Strides: blocks of columns copied from the stride phases of the image, in whole rows each."""
+    m, depth, rest = w.shape[0], math.prod(w.shape[1:]), math.prod(window.output[1:])
+    runs = phase_taps(window)
+    weights = call.derived(1, "phases", lambda: _columns_by_phase(w, runs))
+    block = max(1, SCRATCH_BYTES // (depth * rest * x.itemsize))
+    for image, result in zip(x, y, strict=True):
+        phases, flat = split_phases(image, window), result.reshape(m, -1)
+        for start in range(0, window.output[0], block):
+            count = min(block, window.output[0] - start)
+            columns = np.empty((depth, count, *window.output[1:]), x.dtype)
+            place = 0
+            for run in runs:
+                piece = _phase_view(phases[run.phase], run, start, (count, *window.output[1:]))
+                size = math.prod(piece.shape[: 1 + len(run.counts)])
+                columns[place : place + size].reshape(piece.shape)[...] = piece
+                place += size
+            target = flat[:, start * rest : (start + count) * rest]
+            np.matmul(weights, columns.reshape(depth, -1), out=target)
+
+
+def _columns_by_phase(w: Array, runs: Sequence[PhaseTaps]) -> Array:
+    """[M, depth] with depth in the order in which the columns are copied: phase, channel, tap."""
+    return np.concatenate([w[(..., *run.taps)].reshape(len(w), -1) for run in runs], 1)
+
+
+def _phase_view(phase: Array, run: PhaseTaps, start: int, output: tuple[int, ...]) -> Array:
+    """[C, *taps, *output] of one phase [C, *positions], from output row ``start`` on; no copy."""
+    inside = tuple(slice(f, None) for f in run.first)
+    begun = phase[(slice(None), *inside)][:, start:]
+    apart = tuple(s * t for s, t in zip(run.step, begun.strides[1:], strict=True))
+    strides = (begun.strides[0], *apart, *begun.strides[1:])
+    return as_strided(begun, (len(begun), *run.counts, *output), strides, writeable=False)
 
 
 def _columns(x: Array, w: Array, window: Window, group: int, y: Array) -> None:

@@ -1,20 +1,19 @@
-"""Depthwise convolution: multiply-adds over whole flattened planes, a cache-sized block at a time."""
+"""Depthwise convolution: per channel one product of its taps with shifted runs of its flattened plane."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from optimizer.runtime.kernels.rows import row_loops
-from optimizer.runtime.kernels.window import Window, pad_to, taps
+from optimizer.runtime.kernels.window import Window, by_phase, empty_phases, phase_fills, phase_taps
 from optimizer.runtime.precision import Array
 
-BLOCK_ELEMENTS = 48 << 10
-"""Elements per block: input, sum and product together stay in the second-level cache."""
+COLUMN_BYTES = 1 << 20
+"""Size of the buffer of runs; measured, twice as fast as sums of products tap by tap."""
 
 
 def depthwise(x: Array, w: Array, window: Window, y: Array) -> None:
@@ -26,37 +25,30 @@ def depthwise(x: Array, w: Array, window: Window, y: Array) -> None:
         window: the geometry.
         y: [N, C * multiplier, *output].
 
-    Planes are split into one plane per stride phase, so that each kernel tap reads a contiguous,
-    shifted run of one of them; sums are made on runs as wide as the padded rows and cropped at the end.
+    Planes are split into one plane per stride phase, so that what a kernel tap reads is a contiguous,
+    shifted run of one of them. Sums are made on runs as wide as the padded rows and cropped at the end.
     """
     channels = x.shape[1]
     multiplier = w.shape[0] // channels
-    weights = w.reshape(channels, multiplier, -1)
-    for rows, part in _row_blocks(window):
-        plane = math.prod(_phase_size(part)) * math.prod(part.strides)
-        block = max(1, min(channels, BLOCK_ELEMENTS // plane))
-        workspace = _Workspace(part, block, y.dtype)
+    weights = by_phase(w.reshape(channels, multiplier, 1, *window.kernel), phase_taps(window))
+    for rows, part in _row_blocks(window, y.itemsize):
+        runs = _Runs(part, channels, y.dtype)
         for n in range(x.shape[0]):
-            for first in range(0, channels, block):
-                last = min(channels, first + block)
-                workspace.load(x[n, first:last])
+            for first in range(0, channels, runs.block):
+                last = min(channels, first + runs.block)
+                runs.load(x[n, first:last])
                 for j in range(multiplier):
                     target = y[n, first * multiplier + j : last * multiplier : multiplier, rows]
-                    workspace.convolve(weights[first:last, j], target)
+                    runs.convolve(weights[first:last, j], target)
 
 
-def _phase_size(window: Window) -> tuple[int, ...]:
-    """Positions per axis of one stride phase of the padded plane."""
-    return tuple(-(-r // s) for r, s in zip(window.reach, window.strides, strict=True))
-
-
-def _row_blocks(window: Window) -> Iterator[tuple[slice, Window]]:
-    """Splits the first output axis so that one padded plane fits a block.
+def _row_blocks(window: Window, itemsize: int) -> Iterator[tuple[slice, Window]]:
+    """Splits the first output axis so that the runs of one channel fit the buffer.
 
     Each part's window starts at its own rows: a negative ``begin`` skips the input rows before.
     """
-    row = math.prod(window.reach[1:])
-    rows = max(4, BLOCK_ELEMENTS // max(1, row * window.strides[0]))
+    row = math.prod(-(-r // s) for r, s in zip(window.reach[1:], window.strides[1:], strict=True))
+    rows = max(4, COLUMN_BYTES // max(1, row * math.prod(window.kernel) * itemsize))
     for start in range(0, window.output[0], rows):
         count = min(rows, window.output[0] - start)
         begin = window.begin[0] - start * window.strides[0]
@@ -66,53 +58,47 @@ def _row_blocks(window: Window) -> Iterator[tuple[slice, Window]]:
         )
 
 
-class _Workspace:
-    """The buffers of one block of channels and the flat run that each tap reads."""
+class _Runs:
+    """A block of channels as the runs that the taps read. All views are made once for all blocks."""
 
-    def __init__(self, window: Window, block: int, dtype: np.dtype[np.floating]) -> None:
-        self.window = window
-        size = _phase_size(window)
-        steps = [math.prod(size[i + 1 :]) for i in range(len(size))]
-        self.length = 1 + sum((o - 1) * t for o, t in zip(window.output, steps, strict=True))
-        self.total = tuple(p * s for p, s in zip(size, window.strides, strict=True))
-        self.steps = steps
-        self.reads: list[tuple[int, int]] = []  # (phase, offset in it) of each tap
-        for tap in taps(window):
-            at = [k * d for k, d in zip(tap, window.dilations, strict=True)]
-            phase = int(
-                np.ravel_multi_index([a % s for a, s in zip(at, window.strides, strict=True)], window.strides)
-            )
-            self.reads.append(
-                (phase, sum(a // s * t for a, s, t in zip(at, window.strides, steps, strict=True)))
-            )
-        self.sums = np.empty((block, self.length), dtype)
-        self.product = np.empty((block, self.length), dtype)
-        self.phases: Array = self.sums
+    def __init__(self, window: Window, channels: int, dtype: np.dtype[np.floating]) -> None:
+        positions = [-(-r // s) for r, s in zip(window.reach, window.strides, strict=True)]
+        steps = [math.prod(positions[i + 1 :]) for i in range(len(positions))]
+        length = 1 + sum((o - 1) * t for o, t in zip(window.output, steps, strict=True))
+        taps = math.prod(window.kernel)
+        self.block = min(channels, max(1, COLUMN_BYTES // (taps * length * dtype.itemsize)))
+        self._columns = np.empty((self.block, taps, length), dtype)
+        self._sums = np.empty((self.block, 1, length), dtype)
+        phases = empty_phases(self.block, window, dtype)
+        self._fills = phase_fills(phases, window)
+        self._copies = list(self._runs_of(phases, window, steps))
+        rows = (self._sums.strides[0], *(dtype.itemsize * t for t in steps))
+        self._cropped = as_strided(self._sums, (self.block, *window.output), rows, writeable=False)
+
+    def _runs_of(self, phases: Array, window: Window, steps: Sequence[int]) -> Iterator[tuple[Array, Array]]:
+        """(part of the columns, the overlapping runs that it is a copy of) for each phase."""
+        length, item, place = self._columns.shape[2], phases.itemsize, 0
+        for run in phase_taps(window):
+            plane = phases[run.phase].reshape(self.block, -1)
+            start = sum(f * t for f, t in zip(run.first, steps, strict=True))
+            apart = [item * s * t for s, t in zip(run.step, steps, strict=True)]
+            shape, strides = (self.block, *run.counts, length), (plane.strides[0], *apart, item)
+            count = math.prod(run.counts)
+            # The last run ends at its last output, so that the view never reaches behind the plane.
+            runs = as_strided(plane[:, start:], shape, strides, writeable=False)
+            yield self._columns[:, place : place + count].reshape(shape), runs
+            place += count
 
     def load(self, image: Array) -> None:
-        """Pads the channels ``image`` [c, *spatial] and splits them into stride phases."""
-        window = self.window
-        padded = pad_to(image, window.begin, self.total)
+        """Takes the channels ``image`` [c, *spatial]."""
         count = len(image)
-        if any(s > 1 for s in window.strides):
-            n = len(self.total)
-            split = [v for t, s in zip(self.total, window.strides, strict=True) for v in (t // s, s)]
-            axes = [0, *range(2, 2 * n + 1, 2), *range(1, 2 * n + 1, 2)]
-            padded = padded.reshape(count, *split).transpose(axes)
-        self.phases = padded.reshape(count, math.prod(window.strides), -1)
+        for inside, source in self._fills:
+            inside[:count] = image[source]
+        for columns, runs in self._copies:
+            columns[:count] = runs[:count]
 
     def convolve(self, weights: Array, target: Array) -> None:
-        """``target`` [c, *output] = the loaded channels with ``weights`` [c, taps]."""
-        count, length = len(weights), self.length
-        sums, product = self.sums[:count], self.product[:count]
-        with row_loops(length):
-            for i, (phase, offset) in enumerate(self.reads):
-                run = self.phases[:, phase, offset : offset + length]
-                if i == 0:
-                    np.multiply(run, weights[:, :1], out=sums)
-                else:
-                    np.multiply(run, weights[:, i : i + 1], out=product)
-                    sums += product
-        # The last row of a run stops at its last output: the view never reaches behind the end.
-        steps = (sums.strides[0], *(sums.itemsize * t for t in self.steps))
-        target[...] = as_strided(sums, (count, *self.window.output), steps, writeable=False)
+        """``target`` [c, *output] = the loaded channels with ``weights`` [c, 1, taps]."""
+        count = len(weights)
+        np.matmul(weights, self._columns[:count], out=self._sums[:count])
+        target[...] = self._cropped[:count]

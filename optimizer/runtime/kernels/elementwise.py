@@ -77,9 +77,7 @@ def _covers(out: Array, a: Array, b: Array) -> bool:
     """Whether the result of ``a`` and ``b``, broadcast, has the shape of ``out``."""
     other = b if out is a else a
     surplus = out.ndim - other.ndim
-    return surplus >= 0 and all(
-        d in (1, e) for d, e in zip(other.shape, out.shape[surplus:], strict=True)
-    )
+    return surplus >= 0 and all(d in (1, e) for d, e in zip(other.shape, out.shape[surplus:], strict=True))
 
 
 def over_input(compute: Callable[..., Array]) -> Callable[[Call, Array, Array], Array | None]:
@@ -202,15 +200,20 @@ def power(call: Call, base: Array, exponent: Array) -> Array:
 # ---------------------------------------------------------------- variadic
 
 
-def variadic(op_type: str, compute: Binary, exact: Exactness) -> None:
+def variadic(op_type: str, compute: np.ufunc, exact: Exactness) -> None:
     """Registers an op that joins any number of inputs pairwise from the left."""
+    pair = over_operand(compute)
+
+    def into(call: Call, out: Array, *inputs: Array) -> Array | None:
+        return pair(call, out, *inputs) if len(inputs) == 2 else None
 
     @computed_wide
     def run(call: Call, *inputs: Array) -> Array:
         return reduce(compute, inputs)
 
     for since in (1, 6, 8, 12, 13):
-        kernel(op_type, since, exact=exact, may_alias=True)(run)
+        made = kernel(op_type, since, exact=exact, may_alias=True, into=into, reuses=(0, 1))
+        made(run)
 
 
 variadic("Min", np.minimum, True)
@@ -230,32 +233,48 @@ def mean(call: Call, *inputs: Array) -> Array:
 # ---------------------------------------------------------------- Clip
 
 
-@kernel("Clip", 1, exact=True)
-@kernel("Clip", 6, exact=True)
+def _clip_over_by_attributes(call: Call, out: Array, x: Array) -> Array | None:
+    limits = [call.attr(name) for name in ("min", "max")]
+    if x.dtype.kind != "f" or limits == [None, None]:
+        return None
+    return _clipped(x, *(None if limit is None else np.asarray(limit, x.dtype) for limit in limits), out=out)
+
+
+@kernel("Clip", 1, exact=True, into=_clip_over_by_attributes)
+@kernel("Clip", 6, exact=True, into=_clip_over_by_attributes)
 @computed_wide
 def clip_by_attributes(call: Call, x: Array) -> Array:
     """Clip with its limits as attributes."""
-    low, high = call.attr("min"), call.attr("max")
-    if low is not None:
-        x = np.maximum(x, np.asarray(low, x.dtype))
-    if high is not None:
-        x = np.minimum(x, np.asarray(high, x.dtype))
-    return np.array(x) if low is None and high is None else x
+    low, high = (call.attr(name) for name in ("min", "max"))
+    if low is None and high is None:
+        return x.copy()
+    limits = (None if limit is None else np.asarray(limit, x.dtype) for limit in (low, high))
+    return _clipped(x, *limits)
 
 
-@kernel("Clip", 11, exact=True, may_alias=True)
+def _clip_over(
+    call: Call, out: Array, x: Array, low: Array | None = None, high: Array | None = None
+) -> Array | None:
+    if x.dtype.kind != "f" or (low is None and high is None):
+        return None
+    return _clipped(x, low, high, out)
+
+
+@kernel("Clip", 11, exact=True, may_alias=True, into=_clip_over)
 @computed_wide
 def clip(call: Call, x: Array, low: Array | None = None, high: Array | None = None) -> Array:
     """Clip with its limits as inputs; where they cross, the upper one wins."""
-    if low is None and high is None:
-        return x
+    return x if low is None and high is None else _clipped(x, low, high)
+
+
+def _clipped(x: Array, low: Array | None, high: Array | None, out: Array | None = None) -> Array:
     if low is None or high is None:
-        # One pass with an infinite other limit is six times faster than a maximum with a scalar.
+        # One pass with an infinite other limit is several times as fast as a maximum with a scalar.
         whole = x.dtype.kind in "iu"
         lowest, highest = (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max) if whole else (-np.inf, np.inf)
         low = np.array(lowest, x.dtype) if low is None else low
         high = np.array(highest, x.dtype) if high is None else high
-    return np.clip(x, low.reshape(()), high.reshape(()))
+    return np.clip(x, low.reshape(()), high.reshape(()), out=out)
 
 
 # ---------------------------------------------------------------- bits

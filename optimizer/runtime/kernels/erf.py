@@ -79,13 +79,27 @@ _LARGE_Q = (
 )
 
 
-def in_blocks(x: Array, compute: InPlace) -> Array:
-    """A new array filled by ``compute(x part, y part)`` on flat, cache-sized parts."""
-    y = np.empty(x.shape, x.dtype)
+def in_blocks(x: Array, compute: InPlace, out: Array | None = None) -> Array:
+    """An array filled by ``compute(x part, y part)`` on flat, cache-sized parts.
+
+    Args:
+        out: the array to fill, contiguous; it may be ``x``, whose parts are then copied first.
+    """
+    y = np.empty(x.shape, x.dtype) if out is None else out
     source, target = np.ascontiguousarray(x).reshape(-1), y.reshape(-1)
     for first in range(0, source.size, BLOCK_ELEMENTS):
-        compute(source[first : first + BLOCK_ELEMENTS], target[first : first + BLOCK_ELEMENTS])
+        part = source[first : first + BLOCK_ELEMENTS]
+        compute(part.copy() if y is x else part, target[first : first + BLOCK_ELEMENTS])
     return y
+
+
+def over_input_in_blocks(compute: InPlace) -> Callable[[object, Array, Array], Array | None]:
+    """The ``into`` of a kernel that is ``in_blocks`` of a float input."""
+
+    def into(call: object, out: Array, x: Array) -> Array | None:
+        return in_blocks(x, compute, out) if x.dtype.kind == "f" else None
+
+    return into
 
 
 def erf_into(x: Array, y: Array) -> None:

@@ -18,18 +18,70 @@ def along_channels(v: Array, rank: int) -> Array:
     return v.reshape(-1, *(1,) * (rank - 2)) if rank >= 2 else v
 
 
-def _affine(call: Call, x: Array, scale: Array, bias: Array, mean: Array, var: Array) -> Array:
+SMALL_PLANE = 256
+"""Up to so many positions constants are spread over the plane: NumPy takes long for short rows."""
+BLOCK_ELEMENTS = 96 << 10
+"""Elements that are scaled and shifted at a time, so that the second pass finds them in the cache."""
+
+
+def _affine(
+    call: Call,
+    x: Array,
+    scale: Array,
+    bias: Array,
+    mean: Array,
+    var: Array,
+    out: Array | None = None,
+) -> Array:
     """scale * (x - mean) / sqrt(var + epsilon) + bias as one multiplication and one addition."""
-    dtype = compute_dtype(x.dtype)
-    parts = [np.asarray(v, np.float64) for v in (scale, bias, mean, var)]
-    factor = parts[0] / np.sqrt(parts[3] + call.attr("epsilon", 1e-5))
-    offset = parts[1] - parts[2] * factor
-    if factor.ndim == 1:
-        factor, offset = along_channels(factor, x.ndim), along_channels(offset, x.ndim)
-    with row_loops(math.prod(x.shape[2:])):
-        y = widen(x) * factor.astype(dtype)
-        y += offset.astype(dtype)
-    return np.asarray(y.astype(x.dtype, copy=False))
+    dtype, constant = compute_dtype(x.dtype), call.constant(1, 2, 3, 4)
+    plane = x.shape[2:] if scale.ndim == 1 and x.ndim > 2 else ()
+    spread = plane if constant and math.prod(plane) <= SMALL_PLANE else ()
+
+    def line_of() -> Array:
+        line = _line(scale, bias, mean, var, call.attr("epsilon", 1e-5)).astype(dtype)
+        return np.ascontiguousarray(np.broadcast_to(_over(line, spread), (*line.shape, *spread)))
+
+    line = call.derived_of((1, 2, 3, 4), (dtype, spread), line_of)
+    wide = widen(x)
+    y = np.empty_like(wide, order="C") if out is None else out
+    if spread or not plane:
+        np.multiply(wide, line[0], out=y)
+        y += line[1]
+    else:
+        _affine_in_blocks(wide, _over(line, plane), y)
+    return y.astype(x.dtype, copy=False)
+
+
+def _over(line: Array, plane: tuple[int, ...]) -> Array:
+    """``line`` with a dim of one for each of ``plane``."""
+    return line.reshape(*line.shape, *(1,) * len(plane))
+
+
+def _line(scale: Array, bias: Array, mean: Array, var: Array, epsilon: float) -> Array:
+    """[factor, offset] in float64."""
+    scale, bias, mean, var = (np.asarray(v, np.float64) for v in (scale, bias, mean, var))
+    factor = scale / np.sqrt(var + epsilon)
+    return np.stack(np.broadcast_arrays(factor, bias - mean * factor))
+
+
+def _affine_in_blocks(x: Array, line: Array, y: Array) -> None:
+    """``y`` = line[0] * x + line[1] along the channels, some of them at a time."""
+    plane = math.prod(x.shape[2:])
+    channels = max(1, BLOCK_ELEMENTS // max(1, plane))
+    with row_loops(plane):
+        for n in range(len(x)):
+            for c in range(0, x.shape[1], channels):
+                part = (n, slice(c, c + channels))
+                np.multiply(x[part], line[0, c : c + channels], out=y[part])
+                y[part] += line[1, c : c + channels]
+
+
+def _affine_over(
+    call: Call, out: Array, x: Array, scale: Array, bias: Array, mean: Array, var: Array
+) -> Array | None:
+    trains = call.attr("training_mode", 0) if call.since >= 14 else call.output_count > 1
+    return None if trains or x.dtype.kind != "f" else _affine(call, x, scale, bias, mean, var, out)
 
 
 @kernel("BatchNormalization", since=1)
@@ -43,8 +95,8 @@ def batch_norm_6(
     return _trained(call, x, scale, bias, mean, var, saved=True)
 
 
-@kernel("BatchNormalization", since=7)
-@kernel("BatchNormalization", since=9)
+@kernel("BatchNormalization", since=7, into=_affine_over)
+@kernel("BatchNormalization", since=9, into=_affine_over)
 def batch_norm_7(
     call: Call, x: Array, scale: Array, bias: Array, mean: Array, var: Array
 ) -> Array | tuple[Array, ...]:
@@ -54,8 +106,8 @@ def batch_norm_7(
     return _affine(call, x, scale, bias, mean, var)
 
 
-@kernel("BatchNormalization", since=14)
-@kernel("BatchNormalization", since=15)
+@kernel("BatchNormalization", since=14, into=_affine_over)
+@kernel("BatchNormalization", since=15, into=_affine_over)
 def batch_norm_14(
     call: Call, x: Array, scale: Array, bias: Array, mean: Array, var: Array
 ) -> Array | tuple[Array, ...]:

@@ -140,7 +140,7 @@ def _global(x: Array, reduce: Callable[[Array], Array]) -> Array:
     """``reduce`` over all spatial positions of [N, C, *spatial], kept as dims of one."""
     if x.ndim < 2:
         raise ValueError(f"input of rank {x.ndim}")
-    return reduce(x.reshape(*x.shape[:2], -1)).reshape(*x.shape[:2], *(1,) * (x.ndim - 2))
+    return reduce(x.reshape(*x.shape[:2], math.prod(x.shape[2:]))).reshape(*x.shape[:2], *(1,) * (x.ndim - 2))
 
 
 @kernel("GlobalAveragePool", since=1)

@@ -59,7 +59,12 @@ def softmax_flattened(call: Call, x: Array) -> Array:
     return _ROWS[call.op_type](x.reshape(lead, tail)).reshape(x.shape)
 
 
-@kernel("Softmax", since=13)
+def _softmax_over(call: Call, out: Array, x: Array) -> Array | None:
+    axis = call.attr("axis", -1)
+    return softmax_rows(x, out) if x.ndim and axis in (-1, x.ndim - 1) else None
+
+
+@kernel("Softmax", since=13, into=_softmax_over)
 @kernel("LogSoftmax", since=13)
 @kernel("Hardmax", since=13, exact=True)
 @computed_wide

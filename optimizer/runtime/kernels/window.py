@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -121,9 +123,79 @@ def pad_to(x: Array, begin: Sequence[int], total: Sequence[int], fill: float | i
     return padded
 
 
-def taps(window: Window) -> list[tuple[int, ...]]:
-    """Every kernel position, in row-major order."""
-    return list(np.ndindex(*window.kernel))
+@dataclass(frozen=True, slots=True)
+class PhaseTaps:
+    """The kernel taps that read one stride phase of the padded input, an arithmetic series per axis.
+
+    Attributes:
+        phase: position within one stride, per axis.
+        taps: which kernel positions, per axis.
+        first: the position in the phase that the first of them starts at, per axis.
+        step: from one of them to the next, per axis.
+        counts: how many there are, per axis.
+    """
+
+    phase: tuple[int, ...]
+    taps: tuple[slice, ...]
+    first: tuple[int, ...]
+    step: tuple[int, ...]
+    counts: tuple[int, ...]
+
+
+def phase_taps(window: Window) -> list[PhaseTaps]:
+    """The taps of every stride phase that has any; together each tap once."""
+    per_axis = [
+        [found for phase in range(s) if (found := _axis_taps(phase, s, k, d)) is not None]
+        for s, k, d in zip(window.strides, window.kernel, window.dilations, strict=True)
+    ]
+    return [PhaseTaps(*zip(*axes, strict=True)) for axes in product(*per_axis)]
+
+
+def _axis_taps(phase: int, stride: int, size: int, dilation: int) -> tuple[int, slice, int, int, int] | None:
+    """(phase, taps, first position, step, count) on one axis: all k with k * dilation in the phase."""
+    apart = stride // gcd(stride, dilation)
+    for k in range(min(apart, size)):
+        if k * dilation % stride == phase:
+            step = apart * dilation // stride
+            return phase, slice(k, None, apart), k * dilation // stride, step, -(-(size - k) // apart)
+    return None
+
+
+def split_phases(x: Array, window: Window) -> Array:
+    """``x`` [c, *spatial] padded and split: [*strides, c, *positions], each phase contiguous."""
+    split = empty_phases(len(x), window, x.dtype)
+    for target, source in phase_fills(split, window):
+        target[...] = x[source]
+    return split
+
+
+def empty_phases(channels: int, window: Window, dtype: np.dtype[Any]) -> Array:
+    """Zeros [*strides, channels, *positions]: the phases of a padded image without the image."""
+    positions = [-(-r // s) for r, s in zip(window.reach, window.strides, strict=True)]
+    return np.zeros((*window.strides, channels, *positions), dtype)
+
+
+def phase_fills(phases: Array, window: Window) -> list[tuple[Array, tuple[slice, ...]]]:
+    """For each phase the view that elements of the image go to, and the slices that pick them there."""
+    fills = []
+    for phase in np.ndindex(*window.strides):
+        source, target = [slice(None)], [slice(None)]
+        for axis, offset in enumerate(phase):
+            stride, begin, size = window.strides[axis], window.begin[axis], window.size[axis]
+            first = max(0, -(-(begin - offset) // stride))  # the first position inside the input
+            start = first * stride + offset - begin
+            positions = phases.shape[len(phase) + 1 + axis]
+            count = max(0, min(positions - first, -(-(size - start) // stride)))
+            source.append(slice(start, start + (count - 1) * stride + 1 if count else start, stride))
+            target.append(slice(first, first + count))
+        fills.append((phases[phase][tuple(target)], tuple(source)))
+    return fills
+
+
+def by_phase(w: Array, runs: Sequence[PhaseTaps]) -> Array:
+    """Kernels [..., *kernel] flattened with their taps in the order of ``runs``: [..., taps]."""
+    lead = w.shape[: w.ndim - len(runs[0].taps)]
+    return np.concatenate([w[(..., *run.taps)].reshape(*lead, -1) for run in runs], -1)
 
 
 def window_view(padded: Array, window: Window) -> Array:

@@ -1,0 +1,116 @@
+"""Equalities of dims that every run that succeeds satisfies, kept as a substitution of atoms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeAlias
+
+from optimizer.analysis import polynomial
+from optimizer.analysis.atoms import Atom
+from optimizer.analysis.dims import Dim, make
+from optimizer.analysis.elements import Element, Elements, Ratio
+from optimizer.analysis.fact import Fact
+
+Preference: TypeAlias = tuple[int, float, int]
+
+
+class Equations:
+    """What sizes must be equal for a model to run.
+
+    Each equation is solved for one atom, which from then on stands for something else: an unknown
+    rather than what the user can name, a younger name rather than an older one. A named dimension
+    only ever becomes a number or another single dimension.
+    """
+
+    def __init__(self) -> None:
+        self._replacements: dict[Atom, Dim] = {}
+        self._resolved: dict[Dim, Dim] = {}
+
+    def __len__(self) -> int:
+        return len(self._replacements)
+
+    def state(self, p: Dim, q: Dim) -> None:
+        """Adds ``p == q``, where it can be solved for an atom. O(equations)."""
+        difference = self.resolve(p) - self.resolve(q)
+        if difference.value is not None:
+            return
+        shared = polynomial.content(difference.terms)
+        if difference.terms.get((), 0) % shared:
+            return  # no sizes solve it: the model fails whatever is fed
+        difference //= shared
+        found = max(((self._preference(difference, m[0]), m[0]) for m in difference.terms if len(m) == 1),
+                    key=lambda pair: pair[0], default=None)  # fmt: skip
+        if found is None or found[0][0] < 0:
+            return
+        atom = found[1]
+        solution = _without(difference, atom) * -difference.terms[(atom,)]
+        self._replacements = {a: d.substitute({atom: solution}) for a, d in self._replacements.items()}
+        self._replacements[atom] = solution
+        self._resolved.clear()
+
+    def _preference(self, difference: Dim, atom: Atom) -> Preference:
+        """How much one would like to solve for ``atom``; negative where that is not possible."""
+        impossible = (-1, 0.0, 0)
+        if abs(difference.terms[(atom,)]) != 1:
+            return impossible
+        rest = _without(difference, atom)
+        if any(_mentions(other, atom) for other in _atoms(rest)):
+            return impossible
+        if atom.kind == "fresh":
+            return (3, -atom.lo, atom.serial)
+        if not rest.is_known:
+            return impossible
+        if not atom.is_leaf:
+            return (2, 0.0, atom.serial)
+        single = rest.value is not None or (len(rest.terms) == 1 and len(next(iter(rest.terms))) == 1)
+        if not single:
+            return impossible
+        return (1 if atom.kind == "axis" else 0, -atom.lo, atom.serial)
+
+    def resolve(self, dim: Dim) -> Dim:
+        """``dim`` with what its atoms stand for."""
+        if dim.value is not None or not self._replacements:
+            return dim
+        known = self._resolved.get(dim)
+        if known is None:
+            touched = any(_mentions(atom, other) for atom in _atoms(dim) for other in self._replacements)
+            known = self._resolved[dim] = dim.substitute(self._replacements) if touched else dim
+        return known
+
+    def resolve_fact(self, fact: Fact) -> Fact:
+        """``fact`` with what the atoms of its dims stand for."""
+        shape = None if fact.shape is None else tuple(map(self.resolve, fact.shape))
+        value = None if fact.value is None else self._resolve_elements(fact.value)
+        elem = None if fact.elem is None else self.resolve_fact(fact.elem)
+        if shape == fact.shape and value == fact.value and elem == fact.elem:
+            return fact
+        return replace(fact, shape=shape, value=value, elem=elem)
+
+    def _resolve_elements(self, elements: Elements) -> Elements:
+        return Elements.of(map(self._resolve_element, elements.items), elements.shape)
+
+    def _resolve_element(self, item: Element) -> Element:
+        if isinstance(item, Dim):
+            return self.resolve(item)
+        if not isinstance(item, Ratio):
+            return item
+        numerator = self.resolve(item.numerator)
+        if numerator.value is not None:
+            return numerator.value / item.denominator if item.is_exact else None
+        return Ratio(numerator, item.denominator)
+
+
+def _without(dim: Dim, atom: Atom) -> Dim:
+    return make({m: c for m, c in dim.terms.items() if m != (atom,)})
+
+
+def _atoms(dim: Dim) -> set[Atom]:
+    return {atom for monomial in dim.terms for atom in monomial}
+
+
+def _mentions(atom: Atom, part: Atom) -> bool:
+    """Whether ``atom`` is, or is computed from, ``part``."""
+    if atom is part:
+        return True
+    # an atom is younger than all it is computed from
+    return part.serial < atom.serial and any(_mentions(a, part) for d in atom.args for a in _atoms(d))

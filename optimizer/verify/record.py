@@ -1,0 +1,146 @@
+"""What has been found about one result so far: figures, faults, notes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from optimizer.ir import Model
+from optimizer.verify.engines import Engine, EngineError, NumPy, OnnxRuntime
+from optimizer.verify.metrics import OutputError, compare_values, same_kind
+from optimizer.verify.reference import CHAOTIC, Case, Reference
+from optimizer.verify.signature import shape_fault
+from optimizer.verify.tolerance import Tolerance, network_tolerance
+from optimizer.verify.verification import Focus
+
+NUMPY_LIMIT = 120.0
+"""Seconds after which the executor gives up on a run."""
+
+
+class Comparer:
+    """Compares single values with what the original gave, and knows how noisy the original is.
+
+    Args:
+        ceiling: a largest absolute difference, in addition to the tolerance.
+        only_ceiling: it is all that counts.
+    """
+
+    def __init__(self, reference: Reference, ceiling: float | None, only_ceiling: bool) -> None:
+        self.reference = reference
+        self._ceiling = ceiling
+        self._only_ceiling = only_ceiling
+
+    def compare(self, index: int, name: str, expected: Any, actual: Any) -> OutputError:
+        """The difference at one output of one case; the original's own noise is measured where needed."""
+        found = compare_values(expected, actual, self._tolerance)
+        if found.ok:
+            return found
+        noise = self.reference.noise(index).get(name)
+        if noise is None or self._only_ceiling:
+            return found
+        if noise.unstable:
+            return OutputError(max_abs=found.max_abs, scale=found.scale, differing=found.differing)
+        if noise.floor:
+            found = compare_values(
+                expected, actual, lambda dtype: self._tolerance(dtype).with_floor(noise.floor)
+            )
+        if not found.ok and _are_integers(expected) and found.differing <= 4 * noise.differing:
+            return OutputError(
+                "", found.max_abs, found.max_rel, found.cosine, None, None, found.scale, found.differing
+            )
+        return found
+
+    def _tolerance(self, dtype: np.dtype[Any]) -> Tolerance:
+        return network_tolerance(dtype).with_ceiling(self._ceiling, self._only_ceiling)
+
+
+@dataclass(slots=True)
+class Record:
+    """What has been found about one result so far."""
+
+    comparer: Comparer
+    model: Model
+    faults: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    errors: dict[tuple[str, str], OutputError] = field(default_factory=dict)
+    focus: Focus | None = None
+    _original: NumPy | None = None
+
+    def fault(self, text: str, case: int, engine: str) -> None:
+        """Takes down a fault."""
+        self.faults.append(text)
+        self.focus = self.focus or Focus(case, engine)
+
+    def compare(self, engine: Engine, index: int, outputs: Mapping[str, Any]) -> None:
+        """Holds the outputs of one run against the original's."""
+        reference = self.comparer.reference
+        case = reference.cases[index]
+        faulty = [name for name in case.expected if not self._output(engine, index, case, name, outputs).ok]
+        if not faulty:
+            return
+        if engine.name == NumPy.name and self._engines_part(case, index, faulty, outputs):
+            return
+        if self._calmed(engine, index):
+            return
+        for name in faulty:
+            error = self._output(engine, index, case, name, outputs)
+            self.fault(f"output '{name}' in {engine.name}: {error.fault} ({case.label})", index, engine.name)
+
+    def _output(
+        self, engine: Engine, index: int, case: Case, name: str, outputs: Mapping[str, Any]
+    ) -> OutputError:
+        expected, actual = case.expected[name], outputs[name]
+        reference = self.comparer.reference
+        if name in reference.random:
+            self.notes.append(
+                f"output '{name}' depends on random numbers: only its shape and type are compared"
+            )
+            found = OutputError(same_kind(expected, actual))
+        else:
+            found = self.comparer.compare(index, name, expected, actual)
+        wrong_shape = shape_fault(self.model, name, actual)
+        if found.ok and wrong_shape and not shape_fault(reference.model, name, expected):
+            found = OutputError(wrong_shape)
+        known = self.errors.get((name, engine.name))
+        self.errors[name, engine.name] = found if known is None else known.worst_of(found)
+        return found
+
+    def _engines_part(
+        self, case: Case, index: int, faulty: Sequence[str], outputs: Mapping[str, Any]
+    ) -> bool:
+        """Whether the executor gives for the original what it gives for the result: no fault of a rewrite."""
+        if not isinstance(self.comparer.reference.engine, OnnxRuntime):
+            return False
+        try:
+            self._original = self._original or NumPy(self.comparer.reference.model, seconds=NUMPY_LIMIT)
+            own = self._original.run(case.feeds)
+        except EngineError:
+            return False
+        if not all(self.comparer.compare(index, name, own[name], outputs[name]).ok for name in faulty):
+            return False
+        for name in faulty:
+            self.notes.append(
+                f"the engines do not agree about output '{name}'; in each, original and result do"
+            )
+            self.errors[name, NumPy.name] = self.comparer.compare(index, name, own[name], outputs[name])
+        return True
+
+    def _calmed(self, engine: Engine, index: int) -> bool:
+        """Whether the original is chaotic on these inputs and the result passes on calmer ones."""
+        reference = self.comparer.reference
+        noise = reference.noise(index).values()
+        if max((n.floor for n in noise), default=0.0) <= CHAOTIC or not reference.redraw(index):
+            return False
+        case = reference.cases[index]
+        try:
+            outputs = engine.run(case.feeds)
+        except EngineError:
+            return False
+        return all(self._output(engine, index, case, name, outputs).ok for name in case.expected)
+
+
+def _are_integers(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "biu"
