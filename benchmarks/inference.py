@@ -66,7 +66,7 @@ def _options() -> argparse.Namespace:
 def _measure(group_name: str, group: Group, folder: Path, python: str | None) -> list[dict[str, Any]]:
     folder.mkdir()
     for name, prepared in group.items():
-        onnx.save(prepared.model, folder / f"{name}.onnx")
+        onnx.save(prepared.model(), folder / f"{name}.onnx")
     claims = {OURS: _ours(folder)}
     claims |= _of_peers(folder, python)
     tallies: dict[str, Counter[str]] = {tool: Counter() for tool in claims}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,18 +29,41 @@ class Run:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A model whose open dims all have simple names.
+    """A model whose open dims all have simple names, and nothing is declared of intermediate values.
 
     Attributes:
-        runs: runs it; at two sizes where dims are open.
+        original: makes the model as it was.
+        feeds: inputs to try.
     """
 
-    model: onnx.ModelProto
-    runs: Callable[[], Iterator[Run]]
+    original: Callable[[], onnx.ModelProto]
+    feeds: Callable[[onnx.ModelProto], Iterable[Feeds]]
+
+    def model(self) -> onnx.ModelProto:
+        """The model."""
+        return _simplified(self.original())[0]
+
+    def runs(self) -> Iterator[Run]:
+        """Runs it in onnxruntime, at two sizes where dims are open; none where it does not run."""
+        original = self.original()
+        model, places = _simplified(original)
+        session = _session(model)
+        made = 0
+        for arrays in self.feeds(original) if session is not None else ():
+            try:
+                values = session.run(None, arrays)
+            except Exception:  # onnxruntime's own classes; another size may suit it
+                continue
+            sizes = {name: np.shape(arrays[value])[axis] for value, axis, name in places}
+            found = zip((o.name for o in session.get_outputs()), values, strict=True)
+            yield Run(sizes, {name: np.shape(v) for name, v in found if not isinstance(v, (list, dict))})
+            made += 1
+            if made == (2 if places else 1):
+                return
 
 
-def prepared(model: onnx.ModelProto, feeds: Callable[[], Iterator[Feeds]], wanted: int) -> Prepared:
-    """Names all open dims of the inputs, drops what is declared of other values."""
+def _simplified(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[tuple[str, int, str]]]:
+    """The model, and for each open dim its input, its axis and its new name."""
     model = _copy(model)
     named = {tensor.name for tensor in model.graph.initializer}
     given = [info for info in model.graph.input if info.name not in named]
@@ -57,24 +80,7 @@ def prepared(model: onnx.ModelProto, feeds: Callable[[], Iterator[Feeds]], wante
         if info.type.HasField("tensor_type"):
             info.type.tensor_type.ClearField("shape")
 
-    def runs() -> Iterator[Run]:
-        session = _session(model)
-        if session is None:
-            return
-        made = 0
-        for arrays in feeds():
-            try:
-                values = session.run(None, arrays)
-            except Exception:  # onnxruntime's own classes; another size may suit it
-                continue
-            sizes = {name: np.shape(arrays[value])[axis] for value, axis, name in places}
-            found = zip((o.name for o in session.get_outputs()), values, strict=True)
-            yield Run(sizes, {name: np.shape(v) for name, v in found if not isinstance(v, (list, dict))})
-            made += 1
-            if made == (wanted if places else 1):
-                return
-
-    return Prepared(model, runs)
+    return model, places
 
 
 def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -103,20 +109,14 @@ def _session(model: onnx.ModelProto) -> Any:
 
 def folder(path: Path, only: str = "") -> dict[str, Prepared]:
     """The models of a folder."""
-    found = {}
-    for file in sorted(path.glob("*.onnx")):
-        if only in file.stem:
-            found[file.stem] = _of_file(file)
-    return found
+    return {file.stem: _of_file(file) for file in sorted(path.glob("*.onnx")) if only in file.stem}
 
 
 def _of_file(file: Path) -> Prepared:
-    model = onnx.load(file)
-
-    def feeds() -> Iterator[Feeds]:
+    def feeds(model: onnx.ModelProto) -> Iterator[Feeds]:
         return (arrays for _, arrays in inputs.candidates(model, file.stem))
 
-    return prepared(model, feeds, 2)
+    return Prepared(lambda: onnx.load(file), feeds)
 
 
 def node_models(*, open_dims: bool) -> dict[str, Prepared]:
@@ -132,12 +132,16 @@ def node_models(*, open_dims: bool) -> dict[str, Prepared]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # expected outputs are computed with overflows and NaN
         for case in collect_testcases(""):
-            arrays = _arrays(case)
-            model = _opened(case.model, arrays) if open_dims else case.model
-            left = {info.name for info in model.graph.input}
-            feeds = {name: array for name, array in arrays.items() if name in left}
-            found[case.name] = prepared(model, lambda feeds=feeds: iter([feeds]), 1)  # type: ignore[misc]
+            found[case.name] = _of_case(case, open_dims)
     return found
+
+
+def _of_case(case: Any, open_dims: bool) -> Prepared:
+    arrays = _arrays(case)
+    model = _opened(case.model, arrays) if open_dims else case.model
+    left = {info.name for info in model.graph.input}
+    feeds = {name: array for name, array in arrays.items() if name in left}
+    return Prepared(lambda: model, lambda _: [feeds])
 
 
 def _arrays(case: Any) -> Feeds:

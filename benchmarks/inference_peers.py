@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 import sys
 import time
 from importlib import metadata
@@ -16,6 +17,8 @@ from typing import Any
 
 import onnx
 
+LIMIT = 120
+"""Seconds for one model."""
 Shapes = dict[str, "list[Any] | None"]
 
 
@@ -60,18 +63,26 @@ TOOLS = {"symbolic_shape_infer": symbolic_shape_infer, "onnx_shape_inference": o
 PACKAGES = {"symbolic_shape_infer": "onnxruntime", "onnx_shape_inference": "onnx-shape-inference"}
 
 
+def _give_up(*_: object) -> None:
+    raise TimeoutError(f"no end within {LIMIT} s")
+
+
 def main(tool: str, folder: str, target: str) -> None:
     logging.disable(logging.CRITICAL)
+    signal.signal(signal.SIGALRM, _give_up)
     found: dict[str, Any] = {}
     for path in sorted(Path(folder).glob("*.onnx")):
         model = onnx.load(path)
         start = time.perf_counter()
+        signal.alarm(LIMIT)
         try:
             shapes = TOOLS[tool](model)
         except Exception as error:  # whatever the tool raises: it has found nothing
             found[path.stem] = {"failure": f"{type(error).__name__}: {error}"[:200], "shapes": {}}
         else:
             found[path.stem] = {"shapes": shapes}
+        finally:
+            signal.alarm(0)
         found[path.stem]["seconds"] = time.perf_counter() - start
     Path(target).write_text(
         json.dumps({"version": metadata.version(PACKAGES[tool]), "models": found}), encoding="utf-8"

@@ -62,12 +62,17 @@ def _peer(plan: Plan, model: Candidate, peer: str, row: dict[str, Any]) -> dict[
     found = _cost(run)
     if run.failure or not target.exists():
         return found | {"failure": run.failure or "wrote no file"}
-    compared = _against(plan, model, target, pairs=0)
+    compared = compare_with(plan, model, target)
     found |= {key: compared[key] for key in ("max_abs", "max_rel", "failure") if key in compared}
     found |= compared.get("after", {})
     found["wrong"] = found.get("max_rel", 0.0) > WRONG_FROM
     _remove(target)
     return found
+
+
+def compare_with(plan: Plan, model: Candidate, result: Path) -> dict[str, Any]:
+    """Nodes, bytes and error of another result, not timed."""
+    return _against(plan, model, result, pairs=0)
 
 
 def _cost(run: process.Run) -> dict[str, Any]:

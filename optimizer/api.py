@@ -80,7 +80,7 @@ def optimize(
     optimize_for: str = "balanced",
     target: str = "",
     size_limit: int | None = -1,
-    opset: int | None = None,
+    opset: int | str | None = None,
     keep: Sequence[str] = (),
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     dims: Mapping[str, int | SizeRange] | None = None,

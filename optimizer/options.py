@@ -30,7 +30,8 @@ class Options:
         optimize_for: ``balanced``, ``latency`` or ``nodes``.
         target: ``onnxruntime`` admits com.microsoft operators; empty: standard ONNX only.
         size_limit: bytes the file may grow; ``None`` for no limit, -1 for 1 MiB + 10 %.
-        opset: version of the default domain to convert to first; ``None``: none.
+        opset: version of the default domain to convert to first, ``fused`` for the one that has all
+            fused operators; ``None``: none.
         keep: fnmatch patterns of node or output names to leave alone.
         input_shapes: input name -> shape it is fixed to.
         dims: dim name (``input:axis`` for an unnamed one) -> size it is fixed to, or the sizes it may
@@ -57,7 +58,7 @@ class Options:
     optimize_for: str = "balanced"
     target: str = ""
     size_limit: int | None = -1
-    opset: int | None = None
+    opset: int | str | None = None
     keep: Sequence[str] = ()
     input_shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     dims: Mapping[str, int | SizeRange] = field(default_factory=dict)

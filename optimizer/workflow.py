@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from optimizer.analysis.specialize import specialize
-from optimizer.io import Staged, convert_opset, load, stage
+from optimizer.io import FUSED_OPSET, Staged, convert_opset, load, stage
 from optimizer.io.pause import no_garbage_collection
 from optimizer.ir import Model, OptimizerError, StorageError, UsageError
 from optimizer.options import Options, Source
@@ -35,7 +35,7 @@ from optimizer.rewrite import (
 )
 
 if TYPE_CHECKING:
-    from optimizer.verify import Focus, Judge
+    from optimizer.verify import Focus, Judge, LocalCheck
 
 MAX_ROLLBACKS = 8
 """Whole-model failures answered by undoing one rewrite; after that the input is given back."""
@@ -97,6 +97,7 @@ class _Run:
         self._catalogue = catalogue
         self._seconds: dict[str, float] = {}
         self._known_judge: Judge | None = None
+        self._local: LocalCheck | None = None
 
     def execute(self, publish: bool) -> tuple[Model, Report]:
         """Runs all phases; the file gets its name last."""
@@ -111,6 +112,8 @@ class _Run:
             report.rounds = pipeline.run(ctx, self._options.instruments)
         staged = self._settle(ctx, pipeline, report)
         collect(report, ctx)
+        report.local = self._local.to_dict() if self._local is not None else {}
+        model = model.pruned()
         report.after = measure(model)
         if staged is not None:
             with self._phase("save"):
@@ -124,10 +127,23 @@ class _Run:
     def _load(self) -> Model:
         options = self._options
         model = load(self._source, freeze_initializers=options.freeze_initializers)
-        if options.opset is not None:
+        if options.opset == "fused":
+            model = self._with_fused_operators(model)
+        elif isinstance(options.opset, int):
             model = convert_opset(model, options.opset)
         specialize(model, options.input_shapes, options.sizes, options.ranges)
         return model
+
+    def _with_fused_operators(self, model: Model) -> Model:
+        """The model at the opset of the fused operators, or as it is where that cannot be."""
+        if model.opsets.get("", FUSED_OPSET) >= FUSED_OPSET:
+            return model
+        try:
+            return convert_opset(model, FUSED_OPSET)
+        except UsageError as reason:
+            # The attempt may have changed the model.
+            model = load(self._source, freeze_initializers=self._options.freeze_initializers)
+            return replace(model, warnings=[*model.warnings, f"kept its opset: {reason}"])
 
     def _settings(self, before: ModelStats) -> Settings:
         options = self._options
@@ -162,7 +178,8 @@ class _Run:
         if mode in ("full", "local"):
             from optimizer.verify import LocalCheck
 
-            ctx.check = self._guarded(LocalCheck())
+            self._local = LocalCheck()
+            ctx.check = self._guarded(self._local)
         elif mode == "each":
             from optimizer.verify import SavedModelCheck
 
@@ -189,7 +206,7 @@ class _Run:
         for _ in range(MAX_ROLLBACKS):
             with self._phase("save"):
                 staged = stage(
-                    ctx.model,
+                    ctx.model.pruned(),
                     self._target,
                     external_data=self._options.external_data,
                     annotate=self._options.annotate,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from optimizer.io.schemas import RANDOM, schema_of
 from optimizer.ir import Attribute, AttributeKind, Graph, Node, SparseTensor, Tensor, Value
 from optimizer.rewrite import Context, ScopePass
-from passes.schemas import RANDOM, schema_of
 
 COMMUTATIVE = frozenset({"Add", "Mul", "And", "Or", "Xor", "Equal", "BitwiseAnd", "BitwiseOr", "BitwiseXor"})
 """Operators that give the same bits with their two inputs swapped. (Min and Max do not for -0.)"""

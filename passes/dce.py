@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from optimizer.ir import IR_DOMAIN, Function, Graph, Model, Node, Value
+from optimizer.io.schemas import schema_of
+from optimizer.ir import IR_DOMAIN, Graph, Node, Value
 from optimizer.rewrite import Context
 from passes.results import drop_unused_results
-from passes.schemas import schema_of
 
 _TRAINS = frozenset({"BatchNormalization", "Dropout"})
 """Operators whose further outputs may say that they train; they are left out only where they do not."""
@@ -97,25 +95,6 @@ def drop_unused_captures(graph: Graph, node: Node) -> Node:
             if not body.has_uses(formal):
                 body.erase(formal.node)
     return graph.set_inputs(node, node.inputs, slots)
-
-
-def used_functions(model: Model) -> dict[tuple[str, str, str], Function]:
-    """The functions that the model still calls, directly or through others."""
-    used: dict[tuple[str, str, str], Function] = {}
-    pending = list(_called(model.graph))
-    while pending:
-        key = pending.pop()
-        function = model.functions.get(key)
-        if function is not None and key not in used:
-            used[key] = function
-            pending.extend(_called(function.graph))
-    return {key: function for key, function in model.functions.items() if key in used}
-
-
-def _called(graph: Graph) -> Iterable[tuple[str, str, str]]:
-    for _, scope in graph.scopes():
-        for node in scope.nodes:
-            yield node.domain, node.op_type, node.overload
 
 
 DCE = DeadCodeElimination()

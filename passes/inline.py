@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from optimizer.io.schemas import schema_of
 from optimizer.ir import Function, Graph, Node, Value
 from optimizer.rewrite import Context, Refusal
-from passes.schemas import schema_of
 from passes.splice import names_in, splice
 
 MAX_DEPTH = 32

@@ -17,7 +17,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-LAYERS = ("ir", "io", "analysis", "runtime", "rewrite", "verify", "report", "options", "workflow", "api", "cli")
+LAYERS = (
+    "ir",
+    "io",
+    "analysis",
+    "runtime",
+    "rewrite",
+    "verify",
+    "report",
+    "options",
+    "workflow",
+    "api",
+    "cli",
+)
 """Lowest first. Whatever lies in ``optimizer/__init__.py`` counts as ``api``."""
 LOADS_PASSES = ("optimizer/workflow.py", "optimizer/api.py")
 BELOW_PASSES = LAYERS[: LAYERS.index("rewrite") + 1]

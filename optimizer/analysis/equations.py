@@ -11,14 +11,14 @@ from optimizer.analysis.dims import Dim, make
 from optimizer.analysis.elements import Element, Elements, Ratio
 from optimizer.analysis.fact import Fact
 
-Preference: TypeAlias = tuple[int, float, int]
+Preference: TypeAlias = tuple[int, float, int, str]
 
 
 class Equations:
     """What sizes must be equal for a model to run.
 
     Each equation is solved for one atom, which from then on stands for something else: an unknown
-    rather than what the user can name, a younger name rather than an older one. A named dimension
+    rather than what the user can name, an unnamed axis rather than a name. A named dimension
     only ever becomes a number or another single dimension.
     """
 
@@ -49,23 +49,26 @@ class Equations:
         self._resolved.clear()
 
     def _preference(self, difference: Dim, atom: Atom) -> Preference:
-        """How much one would like to solve for ``atom``; negative where that is not possible."""
-        impossible = (-1, 0.0, 0)
+        """How much one would like to solve for ``atom``; negative where that is not possible.
+
+        Names are told apart by their text: an atom may be older than the run.
+        """
+        impossible = (-1, 0.0, 0, "")
         if abs(difference.terms[(atom,)]) != 1:
             return impossible
         rest = _without(difference, atom)
         if any(_mentions(other, atom) for other in _atoms(rest)):
             return impossible
         if atom.kind == "fresh":
-            return (3, -atom.lo, atom.serial)
+            return (3, -atom.lo, atom.serial, "")
         if not rest.is_known:
             return impossible
         if not atom.is_leaf:
-            return (2, 0.0, atom.serial)
+            return (2, 0.0, 0, str(Dim.lone(atom)))
         single = rest.value is not None or (len(rest.terms) == 1 and len(next(iter(rest.terms))) == 1)
         if not single:
             return impossible
-        return (1 if atom.kind == "axis" else 0, -atom.lo, atom.serial)
+        return (1 if atom.kind == "axis" else 0, -atom.lo, 0, atom.name)
 
     def resolve(self, dim: Dim) -> Dim:
         """``dim`` with what its atoms stand for."""

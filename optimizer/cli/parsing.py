@@ -14,6 +14,19 @@ _DIM = r"(.+?)(?:%([1-9]\d*)=0|=(?:(\d+)|(\d*)\.\.(\d*)))"
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
+def opset(text: str | None) -> int | str | None:
+    """``17`` -> 17, ``fused`` as it is.
+
+    Raises:
+        click.BadParameter: neither a positive number nor ``fused``.
+    """
+    if text is None or text == "fused":
+        return text
+    if not text.isdigit() or not int(text):
+        raise click.BadParameter(f"'{text}' is neither an opset number nor 'fused'")
+    return int(text)
+
+
 def input_shapes(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
     """``x:1,3,224,224`` -> {"x": (1, 3, 224, 224)}; ``s:`` is a scalar.
 

@@ -248,6 +248,7 @@ class Graph(GraphQueries):
             self._owners.discard(node.id)
         if before is None or after is None or before.operands != after.operands:
             self._order = None
+        self._operators = None
         change = Change(before, after)
         for listener in self._listeners:
             listener(self, change)

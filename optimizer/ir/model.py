@@ -65,6 +65,23 @@ class Model:
         for function in self.functions.values():
             yield from function.graph.scopes((f"{function.domain}::{function.name}",))
 
+    def pruned(self) -> Model:
+        """The same model without the functions that nothing calls; graphs are shared with this one."""
+        return replace(self, functions=self.called_functions())
+
+    def called_functions(self) -> dict[tuple[str, str, str], Function]:
+        """The functions that the main graph calls, directly or through others."""
+        called: set[tuple[str, str, str]] = set()
+        pending = [self.graph]
+        while pending:
+            for _, scope in pending.pop().scopes():
+                for node in scope.nodes:
+                    key = node.domain, node.op_type, node.overload
+                    if key in self.functions and key not in called:
+                        called.add(key)
+                        pending.append(self.functions[key].graph)
+        return {key: function for key, function in self.functions.items() if key in called}
+
     def histogram(self) -> Counter[str]:
         """Operator nodes per op over all scopes."""
         return Counter(node.op for _, graph in self.graphs() for node in graph.nodes)

@@ -49,6 +49,7 @@ class GraphQueries:
         self._owners: set[int] = set()  # the nodes that have bodies: few, and asked for often
         self._next_id = 0
         self._order: list[int] | None = None
+        self._operators: list[Node] | None = None
         self._sink = 0
 
     # ---------------------------------------------------------------- queries: vertices
@@ -60,10 +61,10 @@ class GraphQueries:
             InvalidGraph: there is no such vertex (any more).
         """
         key = node if isinstance(node, int) else node.node if isinstance(node, Value) else node.id
-        vertex = self._vertices.get(key)
-        if vertex is None:
-            raise InvalidGraph(f"no vertex {key} in graph '{self.name}'")
-        return vertex["node"]
+        try:
+            return self._vertices[key]["node"]
+        except KeyError:
+            raise InvalidGraph(f"no vertex {key} in graph '{self.name}'") from None
 
     def __contains__(self, node: Node | Value | int) -> bool:
         key = node if isinstance(node, int) else node.node if isinstance(node, Value) else node.id
@@ -89,7 +90,10 @@ class GraphQueries:
         """
         if self._order is None:
             self._order = topological_order(self)
-        return [node for key in self._order if (node := self._vertices[key]["node"]).is_operator]
+        if self._operators is None:
+            ordered = [self._vertices[key]["node"] for key in self._order]
+            self._operators = [node for node in ordered if node.is_operator]
+        return list(self._operators)
 
     @property
     def dag(self) -> nx.DiGraph:
@@ -157,7 +161,8 @@ class GraphQueries:
 
     def users(self, key: int) -> list[int]:
         """Ids of the vertices that read any output of vertex ``key``, sorted."""
-        return sorted(self._successors[key])
+        users = self._successors[key]
+        return sorted(users) if len(users) > 1 else list(users)
 
     def only_use(self, value: Value) -> Use | None:
         """The one use of ``value``, or ``None`` where it has no use or several. O(1)."""

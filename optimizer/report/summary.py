@@ -61,6 +61,7 @@ class Report:
         passes: wall seconds per pass, where they were timed.
         seconds: wall seconds per phase (load, optimize, save, verify).
         verified: full | numpy-only | onnxruntime-only | local | none.
+        local: how many rewrites were checked where they happened, and what was not, by reason.
         verification: what the check found, per output.
         bit_exact: whether only rewrites that keep every bit were applied.
     """
@@ -76,6 +77,7 @@ class Report:
     rounds: int = 0
     verified: str = "none"
     reason: str = ""
+    local: dict[str, Any] = field(default_factory=dict)
     verification: dict[str, Any] = field(default_factory=dict)
     bit_exact: bool = False
     warnings: list[str] = field(default_factory=list)

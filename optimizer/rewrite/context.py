@@ -5,14 +5,13 @@ from __future__ import annotations
 import fnmatch
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from optimizer.analysis import Facts, SizeRange
 from optimizer.ir import Graph, Model, Node, Value
 from optimizer.rewrite.exactness import FP_LEVELS, Exactness
-from optimizer.rewrite.journal import Application, Journal
+from optimizer.rewrite.journal import Application, Journal, Recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +138,12 @@ class Context:
 
     # ---------------------------------------------------------------- applying
 
-    @contextmanager
     def application(
         self, rule: str, graph: Graph, node: Node, tag: Exactness = Exactness.E0, scope: tuple[str, ...] = ()
-    ) -> Iterator[Application]:
-        """Records the edits made inside as one application of ``rule`` at ``node``."""
+    ) -> Recording:
+        """Records the edits made inside ``with`` as one application of ``rule`` at ``node``."""
         entry = Application(rule, tag, scope, anchor_of(graph, node), graph)
-        with self.journal.application(entry):
-            yield entry
+        return self.journal.application(entry)
 
     def redirect(self, graph: Graph, old: Value, new: Value) -> None:
         """Makes the users of ``old`` read ``new``, which computes the same; joins what is known of both."""

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, TypeAlias
 
 from optimizer.ir import Graph, Node, OptimizerError
 from optimizer.rewrite.context import Context
@@ -41,20 +41,34 @@ class RuleFailed(OptimizerError):
     """A rule raised something else than a refusal."""
 
 
+Candidates: TypeAlias = tuple[tuple[Rule, Sequence[Op]], ...]
+
+
 class RuleIndex:
     """Rules by the operator they are rooted at, in the order given."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        self.by_root: dict[tuple[str, str], list[Rule]] = {}
-        self.depth = 0
+        self._by_root: dict[tuple[str, str], list[Rule]] = {}
+        self._candidates: dict[tuple[str, str, frozenset[str]], Candidates] = {}
         for rule in rules:
-            self.depth = max(self.depth, rule.depth)
             for root in dict.fromkeys(rule.roots):
-                self.by_root.setdefault(root, []).append(rule)
+                self._by_root.setdefault(root, []).append(rule)
+        self._reach = {root: max(rule.depth for rule in found) for root, found in self._by_root.items()}
+        self.depth = max(self._reach.values(), default=0)
 
-    def at(self, node: Node) -> Sequence[Rule]:
-        """The rules that may match at ``node``."""
-        return self.by_root.get((node.domain, node.op_type), ())
+    def reach(self, node: Node) -> int:
+        """Operators on the longest path of any pattern rooted at ``node``; 0 where there is none."""
+        return self._reach.get((node.domain, node.op_type), 0)
+
+    def candidates(self, node: Node, feeders: frozenset[str]) -> Candidates:
+        """The rules that may match at ``node`` fed by these op types, each with its alternatives that may."""
+        key = node.domain, node.op_type, feeders
+        found = self._candidates.get(key)
+        if found is None:
+            rules = self._by_root.get((node.domain, node.op_type), ())
+            tried = ((rule, rule.options_at(node.op_type, feeders)) for rule in rules)
+            found = self._candidates[key] = tuple((rule, options) for rule, options in tried if options)
+        return found
 
 
 class Driver:
@@ -80,7 +94,7 @@ class Driver:
         outcome = Outcome()
         limit = 1000 + 20 * len(self._graph)
         if seeds is None:
-            self._enqueue(node.id for node in self._graph.topological() if self._rules.at(node))
+            self._enqueue(node.id for node in self._graph.topological() if self._rules.reach(node))
         else:
             self._enqueue(self._reachable(seeds))
         while self._queue:
@@ -104,12 +118,10 @@ class Driver:
         if key not in self._graph:
             return True
         node = self._graph.node(key)
-        rules = self._rules.at(node)
-        feeders = {self._graph.node(value.node).op_type for value in node.inputs if value}
-        for rule in rules:
-            options = rule.options_at(node.op_type, feeders)
+        feeders = frozenset([self._graph.node(value.node).op_type for value in node.inputs if value])
+        for rule, options in self._rules.candidates(node, feeders):
             mark = len(self._log)
-            if not options or not self._try(rule, options, node):
+            if not self._try(rule, options, node):
                 continue
             outcome.fired += 1
             self._recent.append(rule.name)
@@ -168,12 +180,14 @@ class Driver:
                 self._queue.append(key)
 
     def _reachable(self, seeds: Iterable[int]) -> list[int]:
-        """The seeds and their users, as far down as the deepest pattern reaches."""
-        level = [key for key in dict.fromkeys(seeds) if key in self._graph]
-        seen = dict.fromkeys(level)
-        for _ in range(self._rules.depth):
-            readers = [self._graph.users(key) for key in level]
-            users = dict.fromkeys(user for found in readers if len(found) <= FAN_OUT for user in found)
-            level = [key for key in users if key not in seen]
-            seen.update(dict.fromkeys(level))
-        return [key for key in seen if self._rules.at(self._graph.node(key))]
+        """The seeds and the users whose patterns reach up to them, each at most ``FAN_OUT`` a step."""
+        level = [self._graph.node(key) for key in dict.fromkeys(seeds) if key in self._graph]
+        seen = {node.id for node in level}
+        found = [node.id for node in level if self._rules.reach(node)]
+        for distance in range(1, self._rules.depth):
+            users = [self._graph.users(node.id) for node in level]
+            near = dict.fromkeys(key for keys in users if len(keys) <= FAN_OUT for key in keys)
+            level = [self._graph.node(key) for key in near if key not in seen]
+            seen.update(near)
+            found.extend(node.id for node in level if self._rules.reach(node) > distance)
+        return found

@@ -6,9 +6,8 @@ Every prefix of the journal is a valid graph, so a fault is found by bisecting i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import TracebackType
 
 from optimizer.ir import Change, Graph, Model, Node, Value
 from optimizer.rewrite.exactness import Exactness
@@ -60,6 +59,24 @@ def _count(node: Node | None) -> int:
     return int(node is not None and node.is_operator)
 
 
+class Recording:
+    """The time in which one application is open; see ``Journal.application``."""
+
+    __slots__ = ("_entry", "_journal")
+
+    def __init__(self, journal: Journal, entry: Application) -> None:
+        self._journal = journal
+        self._entry = entry
+
+    def __enter__(self) -> Application:
+        return self._journal.open(self._entry)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
+        self._journal.close(self._entry, failed=kind is not None)
+
+
 class Journal:
     """Listens to every graph of a model and sorts the changes into applications."""
 
@@ -95,26 +112,29 @@ class Journal:
             graph.unsubscribe(self._hear)
         self._attached.clear()
 
-    @contextmanager
-    def application(self, entry: Application) -> Iterator[Application]:
+    def application(self, entry: Application) -> Recording:
         """Records what happens inside as ``entry``; an exception takes all of it back.
 
         An entry without changes is not kept. Where an application is open already, what happens
         becomes part of it.
         """
-        if self._open is not None:
-            yield self._open
+        return Recording(self, entry)
+
+    def open(self, entry: Application) -> Application:
+        """Begins ``entry``, or goes on with the one that is open."""
+        if self._open is None:
+            self.forget_undone()
+            self._open = entry
+        return self._open
+
+    def close(self, entry: Application, failed: bool) -> None:
+        """Ends ``entry`` if it is the one that is open; a failed one is taken back."""
+        if self._open is not entry:
             return
-        self.forget_undone()
-        self._open = entry
-        try:
-            yield entry
-        except BaseException:
+        self._open = None
+        if failed:
             self._revert(entry)
-            raise
-        finally:
-            self._open = None
-        if entry.changes:
+        elif entry.changes:
             self.entries.append(entry)
             self.cursor = len(self.entries)
 

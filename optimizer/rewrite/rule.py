@@ -58,7 +58,7 @@ class Rule:
             for op in option.ops:
                 yield option.domain, op
 
-    def options_at(self, op_type: str, feeders: set[str]) -> list[Op]:
+    def options_at(self, op_type: str, feeders: frozenset[str]) -> list[Op]:
         """The alternatives that may match at an ``op_type`` fed by these op types; cheap to tell."""
         return [
             option

@@ -51,6 +51,7 @@ class Call:
         "_attributes",
         "_constant_inputs",
         "_derived",
+        "_latest",
         "_wanted",
         "bodies",
         "context",
@@ -94,6 +95,7 @@ class Call:
         self._wanted = tuple(wanted) or (True,) * len(outputs)
         self._constant_inputs = constant_inputs
         self._derived: dict[Any, Any] = {}
+        self._latest: tuple[Any, Any] = (None, None)
 
     def attr(self, name: str, default: Any = None) -> Any:
         """The attribute's value, or ``default`` where the node has none.
@@ -163,6 +165,12 @@ class Call:
         if key not in self._derived:
             self._derived[key] = make()
         return self._derived[key]
+
+    def latest(self, key: Any, make: Callable[[], Any]) -> Any:
+        """``make()``, remembered until it is asked for with another key: for what depends on shapes."""
+        if self._latest[0] != key:
+            self._latest = key, make()
+        return self._latest[1]
 
     def random(self) -> np.random.Generator:
         """The node's random generator: seeded by session, ``seed`` attribute and node, anew each run."""

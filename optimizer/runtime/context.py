@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from optimizer.runtime.errors import LimitReached
 from optimizer.runtime.memory import LiveMemory
 from optimizer.runtime.options import Options
 from optimizer.runtime.precision import Array, true_value
+
+_Made = TypeVar("_Made")
 
 
 class ExecutionContext:
@@ -39,6 +41,8 @@ class ExecutionContext:
         self._cache_left = self.options.cache_bytes
         self._generators: dict[tuple[int, float | None], np.random.Generator] = {}
         self._constants: dict[int, tuple[Tensor, Array]] = {}
+        self._workspaces: dict[Hashable, Any] = {}
+        self._workspace_left = 16 << 20
         self._deadline = float("inf")
 
     def begin(self) -> None:
@@ -86,6 +90,19 @@ class ExecutionContext:
         granted = size <= self._cache_left
         self._cache_left -= size if granted else 0
         return granted
+
+    def workspace(self, key: Hashable, size: int, make: Callable[[], _Made]) -> _Made:
+        """Buffers of ``size`` bytes that ``make`` makes, kept for the next kernel that asks with ``key``.
+
+        For buffers that are dear to lay out. All that are kept take no more than 16 MiB together.
+        """
+        found: _Made | None = self._workspaces.get(key)
+        if found is None:
+            found = make()
+            if size <= self._workspace_left:
+                self._workspace_left -= size
+                self._workspaces[key] = found
+        return found
 
     def count_node(self) -> None:
         """Counts one executed node and checks node and time limits.

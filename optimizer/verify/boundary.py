@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -48,6 +50,7 @@ class Draw:
             their whole range where nothing limits them.
         positive: absolute values.
         sparse: zero but for one element in twenty, so that single weights and biases show.
+        mixed: the first half is not made sparse.
         least_count: what sizes and counts given as tensors are at least.
         copy: number of the draw among those that are otherwise alike.
     """
@@ -57,6 +60,7 @@ class Draw:
     special: bool = False
     positive: bool = False
     sparse: bool = False
+    mixed: bool = False
     least_count: int = 1
     copy: int = 0
 
@@ -84,7 +88,7 @@ class Boundary:
         self._non_negative = non_negative
         self._shrink = shrink or {}
         self._reach = reach
-        self._last: tuple[Assignment, Shapes | None] | None = None
+        self._known: list[tuple[Assignment, Shapes | None]] = []
         for value in region.boundary:
             fact = facts[value]
             if fact.type is not None:
@@ -95,6 +99,19 @@ class Boundary:
 
     def assignments(self) -> Iterator[Assignment]:
         """Sizes to try: distinct primes, then ones, one zero, then the same even number everywhere."""
+        for number in count():
+            if number == len(self._known):
+                found = next(self._candidates, None)
+                if found is None:
+                    return
+                self._known.append((found, self._shapes(found)))
+            yield self._known[number][0]
+
+    @cached_property
+    def _candidates(self) -> Iterator[Assignment]:
+        return self._find_candidates()
+
+    def _find_candidates(self) -> Iterator[Assignment]:
         if not self.atoms:
             yield {}
             return
@@ -108,9 +125,10 @@ class Boundary:
 
     def shapes(self, assignment: Assignment) -> Shapes | None:
         """The concrete shapes; ``None`` where the sizes contradict a bound or divide by zero."""
-        if self._last is None or self._last[0] is not assignment:
-            self._last = assignment, self._shapes(assignment)
-        return self._last[1]
+        for known, shapes in self._known:
+            if known is assignment:
+                return shapes
+        return self._shapes(assignment)
 
     def _shapes(self, assignment: Assignment) -> Shapes | None:
         found = {}
@@ -241,9 +259,11 @@ class Boundary:
 def _floats(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator, draw: Draw) -> Array:
     size = math.prod(shape)
     few = rng.standard_normal(min(size, PERIOD)) * draw.scale
-    if draw.sparse:
-        few *= rng.random(few.size) < SPARSITY
-    drawn = np.resize(few, shape) if few.size else np.zeros(shape)
+    sparse = few * (rng.random(few.size) < SPARSITY) if draw.sparse else few
+    drawn = np.resize(sparse, shape) if few.size else np.zeros(shape)
+    if draw.mixed and drawn.ndim:
+        half = (shape[0] + 1) // 2
+        drawn[:half] = np.resize(few, (half, *shape[1:])) if few.size else 0.0
     held = true_dtype(dtype.numpy) if draw.truth else dtype.numpy
     if draw.special and drawn.size:
         flat = drawn.reshape(-1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from optimizer.analysis import Fact
 from optimizer.ir import Node, Value
 from optimizer.verify.region import Region
 from optimizer.verify.rounding import ELEMENTWISE
@@ -34,8 +33,8 @@ def work_of(region: Region, shapes: Mapping[Value, tuple[int, ...]]) -> int:
     return sum(_work_of_side(side, elements) for side in (region.before, region.after))
 
 
-def smaller_sizes(region: Region, facts: Mapping[Value, Fact]) -> dict[tuple[int, int], int]:
-    """Smaller static dims to check at: (axis from the end, size) to size; empty where sizes matter.
+def smaller_sizes(region: Region, shapes: Mapping[Value, tuple[int, ...]]) -> dict[tuple[int, int], int]:
+    """Smaller sizes to check at: (axis from the end, size) to size; empty where sizes matter.
 
     Only where every operator treats all places of these axes alike: image planes of convolutions and
     pools, rows of matrix products. The image axes get different sizes. A region that does not work at
@@ -49,16 +48,16 @@ def smaller_sizes(region: Region, facts: Mapping[Value, Fact]) -> dict[tuple[int
     planes = {-1: reach + 3, -2: reach + 4, -3: reach + 3}
     found = {}
     for value in region.boundary:
-        shape = facts[value].shape or ()
+        shape = shapes.get(value, ())
         by_rows = len(shape) < 3 or (not ops & _PLANAR and (len(shape) == 3 or bool(ops & _ROWS)))
-        for axis, dim in enumerate(shape):
+        for axis, size in enumerate(shape):
             place = axis - len(shape)
             if by_rows:
                 wanted = {-1: 0, -2: 5}.get(place, 3)
             else:
                 wanted = planes.get(place, 0) if axis >= 2 else 0
-            if wanted and dim.value is not None and 2 * dim.value > 3 * wanted:
-                found[place, dim.value] = wanted
+            if wanted and 2 * size > 3 * wanted:
+                found[place, size] = wanted
     return found
 
 

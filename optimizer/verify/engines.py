@@ -11,6 +11,7 @@ import numpy as np
 from optimizer.ir import Model, OptimizerError
 from optimizer.runtime import NONE, LimitReached, Session
 from optimizer.runtime.precision import NARROW_FLOATS, NARROW_INTEGERS
+from optimizer.verify.effort import Meter
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes"
 
@@ -93,7 +94,7 @@ class NumPy:
 
     Args:
         model: what to run.
-        seconds: give up on a run that takes longer.
+        limit: give up on a run that takes more work, in multiplications.
         truth: compute every float tensor in float64.
 
     Raises:
@@ -102,9 +103,10 @@ class NumPy:
 
     name = "numpy"
 
-    def __init__(self, model: Model, *, seconds: float | None = None, truth: bool = False) -> None:
+    def __init__(self, model: Model, *, limit: int | None = None, truth: bool = False) -> None:
+        self._meter = Meter(limit)
         try:
-            self._session = Session(model, deadline_s=seconds, truth=truth)
+            self._session = Session(model, before_node=self._meter, truth=truth)
         except OptimizerError as error:
             raise EngineError(self.name, "load", error) from error
 
@@ -112,8 +114,9 @@ class NumPy:
         """Computes all outputs.
 
         Raises:
-            EngineError: a kernel fails, or the time is up.
+            EngineError: a kernel fails, or the limit is reached.
         """
+        self._meter.work = 0
         try:
             found = self._session.run(feeds)
         except LimitReached as limit:
@@ -123,6 +126,11 @@ class NumPy:
         except (MemoryError, RecursionError) as error:
             raise EngineError(self.name, "run", type(error).__name__) from error
         return {name: None if value is NONE else value for name, value in found.items()}
+
+    @property
+    def work(self) -> int:
+        """Multiplications of the last run, about."""
+        return self._meter.work
 
 
 def _plain(value: Any) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -13,6 +11,7 @@ from optimizer.ir import Attribute, Function, Node, Value
 from optimizer.runtime import Call, ExecutionContext, ExecutionError, Options
 from optimizer.runtime.compiler import Compiler
 from optimizer.runtime.registry import KernelFunction
+from optimizer.verify.effort import Meter
 from optimizer.verify.rounding import listed, propagate
 from optimizer.verify.sides import Side
 
@@ -47,23 +46,23 @@ class Evaluator:
             call.key = side.origin[node.id]  # random ops draw by it: the same node draws the same
             self._steps.append((node, run, call))
 
-    def run(self, given: Mapping[Value, Any], end: float = math.inf) -> dict[Value, Any]:
+    def run(self, given: Mapping[Value, Any], limit: int | None = None) -> dict[Value, Any]:
         """Every value of the side, from boundary values and constants (values of its graph).
 
         Args:
-            end: the monotonic clock after which no further node is run.
+            limit: work that it may take, in multiplications.
 
         Raises:
             ExecutionError: a kernel refused its inputs.
-            TimeoutError: the time is up.
+            LimitReached: it takes more.
         """
         values = dict(given)
+        meter = Meter(limit)
         self._context.begin()
         with np.errstate(all="ignore"):
             for node, run, call in self._steps:
-                if time.monotonic() > end:
-                    raise TimeoutError
                 inputs = [None if v is None else values[v] for v in node.operands]
+                meter(node, inputs)
                 try:
                     results = listed(run(call, *inputs))
                     _refuse_ambiguous(node, inputs, results)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections import Counter
 from collections.abc import Hashable, Mapping
+from typing import Any
 
 from optimizer.analysis import Fact
 from optimizer.ir import Attribute, InvalidGraph, OptimizerError, Value
@@ -14,17 +14,21 @@ from optimizer.verify.boundary import Boundary, Unsupported
 from optimizer.verify.cost import MAX_WORK, SMALL_WORK, smaller_sizes, window_reach, work_of
 from optimizer.verify.implied import implied_values
 from optimizer.verify.region import Pairs, Region, TooLarge, Views, find_region, views_of
-from optimizer.verify.repeats import region_key
+from optimizer.verify.repeats import region_key, structure_key
 from optimizer.verify.trial import TOO_LONG, Trial, Undecided
 
 REPEATS = 2
 """How often regions that look the same in every respect are checked."""
 LEVELS = 3
 """Levels of producers taken in above a region that fails, or cannot be judged, on its own."""
-FREE_SECONDS = 2.0
-"""Time that checks may take in any case."""
-PATIENCE = 4.0
-"""Factor on the time allowed for rewrites that computed new constants."""
+ALL_WORK = 50_000_000_000
+"""Work that all checks together may take, in multiplications: about half a minute."""
+PATIENCE = 8
+"""Factor on that for rewrites that computed new constants."""
+FULL_WORK = 100_000_000
+"""Work of one run above which one size and scale has to do."""
+REPEATED = "looks like one that was checked"
+BRIEFLY = "checked at one size and scale only, others like it at all"
 
 
 class LocalCheck:
@@ -39,41 +43,43 @@ class LocalCheck:
 
     Args:
         seed: of the inputs.
-        share: checks may take this much of the time everything else took (and two seconds at least;
-            four times as much where constants were computed). What is left out is counted.
+        work: what all checks together may take, in estimated multiplications (eight times as much
+            where constants were computed). What is left out is counted.
 
     Attributes:
         checked: applications checked, by rule.
-        skipped: applications not checked, by reason.
-        seconds: time spent checking.
+        skipped: applications not checked, or not at all sizes and scales, by reason.
+        seconds: time spent checking; nothing depends on it.
+        spent: work spent.
     """
 
-    def __init__(self, *, seed: int = 0, share: float = 1.0) -> None:
+    def __init__(self, *, seed: int = 0, work: int = ALL_WORK) -> None:
         self.checked: Counter[str] = Counter()
         self.skipped: Counter[str] = Counter()
         self.seconds = 0.0
+        self.spent = 0
         self._seed = seed
-        self._share = share
-        self._start = time.perf_counter()
+        self._allowed = work
         self._seen: Counter[Hashable] = Counter()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a report."""
+        return {
+            "checked": sum(self.checked.values()),
+            "skipped": dict(sorted(self.skipped.items())),
+            "seconds": self.seconds,
+        }
 
     def __call__(self, ctx: Context, application: Application) -> str | None:
         """``None`` where the application is right or cannot be judged, else what is wrong."""
         start = time.perf_counter()
-        if self._is_out_of_time(start, application):
-            self.skipped["time is up"] += 1
+        if self.spent >= self._allowed * (PATIENCE if application.new_constants else 1):
+            self.skipped["the work for all checks is used up"] += 1
             return None
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing is NaN: so be it
-                return self._check(ctx, application)
+            return self._check(ctx, application)
         finally:
             self.seconds += time.perf_counter() - start
-
-    def _is_out_of_time(self, now: float, application: Application) -> bool:
-        others = now - self._start - self.seconds
-        allowed = max(FREE_SECONDS, self._share * others)
-        return self.seconds > allowed * (PATIENCE if application.new_constants else 1.0)
 
     def _check(self, ctx: Context, application: Application) -> str | None:
         for views in views_of(application):
@@ -98,7 +104,7 @@ class LocalCheck:
                 boundary = region.boundary
                 found = self._judge(ctx, application, views, region)
             except Repeated:
-                reason = "looks like one that was checked"
+                reason = REPEATED
                 break
             except (Undecided, Unsupported, TooLarge, InvalidGraph) as error:
                 reason = reason or str(error)
@@ -132,7 +138,12 @@ class LocalCheck:
             for attribute in (a for node in side.nodes for a in node.attributes.values()):
                 if attribute.reference and attribute.reference not in bindings:
                     raise Undecided("an attribute of the function around it is open")
-        return self._try(ctx, application, region, facts, bindings)
+        look = application.rule, structure_key(region, facts)
+        self._seen[look] += 1
+        brief = self._seen[look] > 1
+        if brief:
+            self.skipped[BRIEFLY] += 1
+        return self._try(ctx, application, region, facts, bindings, brief)
 
     def _try(
         self,
@@ -141,6 +152,7 @@ class LocalCheck:
         region: Region,
         facts: Mapping[Value, Fact],
         bindings: Mapping[str, Attribute],
+        brief: bool,
     ) -> str | None:
         exact = application.tag is Exactness.E0
         relied = frozenset(value for value, _ in application.facts)
@@ -153,13 +165,16 @@ class LocalCheck:
                 bindings=bindings,
                 seed=self._seed,
                 implied=implied,
+                brief=brief or work > FULL_WORK,
             )
+            self.spent += work * (2 if brief else 6)
             return judge.run(boundary)
 
         reach = window_reach(region)
         plain = Boundary(region, facts, relied, reach=reach)
-        work = work_of(region, plain.first_shapes())
-        smaller = smaller_sizes(region, facts) if work > SMALL_WORK else {}
+        shapes = plain.first_shapes()
+        work = work_of(region, shapes)
+        smaller = smaller_sizes(region, shapes) if work > SMALL_WORK else {}
         if smaller:
             try:
                 if trial(Boundary(region, facts, relied, smaller, reach)) is None:

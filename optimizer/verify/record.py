@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from optimizer.ir import Model
+from optimizer.verify.effort import PER_SECOND
 from optimizer.verify.engines import Engine, EngineError, NumPy, OnnxRuntime
 from optimizer.verify.metrics import OutputError, compare_values, same_kind
 from optimizer.verify.reference import CHAOTIC, Case, Reference
@@ -16,8 +17,8 @@ from optimizer.verify.signature import shape_fault
 from optimizer.verify.tolerance import Tolerance, network_tolerance
 from optimizer.verify.verification import Focus
 
-NUMPY_LIMIT = 120.0
-"""Seconds after which the executor gives up on a run."""
+NUMPY_LIMIT = 120 * PER_SECOND
+"""Work after which the executor gives up on a run: about two minutes."""
 
 
 class Comparer:
@@ -115,7 +116,7 @@ class Record:
         if not isinstance(self.comparer.reference.engine, OnnxRuntime):
             return False
         try:
-            self._original = self._original or NumPy(self.comparer.reference.model, seconds=NUMPY_LIMIT)
+            self._original = self._original or NumPy(self.comparer.reference.model, limit=NUMPY_LIMIT)
             own = self._original.run(case.feeds)
         except EngineError:
             return False

@@ -39,6 +39,11 @@ class Case:
     seconds: float
 
     @property
+    def elements(self) -> int:
+        """Elements of all inputs: what the work grows with."""
+        return sum(np.size(value) for value in self.feeds.values() if isinstance(value, np.ndarray))
+
+    @property
     def label(self) -> str:
         """``seed 0, N=2``."""
         return ", ".join([f"seed {self.seed}", *(f"{k}={v}" for k, v in self.sizes.items())])

@@ -1,4 +1,4 @@
-"""When two regions look the same in every respect that a check can see."""
+"""When two regions look the same in every respect that a check can see, or but for their numbers."""
 
 from __future__ import annotations
 
@@ -21,67 +21,88 @@ def region_key(region: Region, facts: Mapping[Value, Fact]) -> Hashable:
     """
     if any(region.after.constants[value].size > SMALL for value in region.fresh):
         return None
-    atoms: dict[Atom, int] = {}
-    return (
-        tuple(_fact(facts[value], atoms) for value in region.boundary),
-        _side(region.before),
-        _side(region.after),
-    )
+    return _Look().of(region, facts)
 
 
-def _side(side: Side) -> Hashable:
-    return (
-        tuple(_tensor(tensor) for tensor in side.constants.values()),
-        tuple(
-            (n.op, n.overload, n.inputs, n.captures, len(n.outputs), _attributes(n.attributes))
-            for n in side.nodes
-        ),
-        side.outputs,
-    )
+def structure_key(region: Region, facts: Mapping[Value, Fact]) -> Hashable:
+    """Equal for regions that differ in sizes above 1 and the contents of constants at most."""
+    return _Structure().of(region, facts)
 
 
-def _attributes(attributes: Mapping[str, Attribute]) -> Hashable:
-    return tuple(sorted((name, a.reference, _plain(a.value)) for name, a in attributes.items()))
+class _Look:
+    """All that can be seen; symbols go by their first appearance: other names make no other look."""
+
+    def __init__(self) -> None:
+        self._atoms: dict[Atom, int] = {}
+
+    def of(self, region: Region, facts: Mapping[Value, Fact]) -> Hashable:
+        boundary = tuple(self._fact(facts[value]) for value in region.boundary)
+        return boundary, self._side(region.before), self._side(region.after)
+
+    def _side(self, side: Side) -> Hashable:
+        return (
+            tuple(self._tensor(tensor) for tensor in side.constants.values()),
+            tuple(
+                (n.op, n.overload, n.inputs, n.captures, len(n.outputs), self._attributes(n.attributes))
+                for n in side.nodes
+            ),
+            side.outputs,
+        )
+
+    def _attributes(self, attributes: Mapping[str, Attribute]) -> Hashable:
+        return tuple(sorted((n, a.reference, self._attribute(n, a.value)) for n, a in attributes.items()))
+
+    def _attribute(self, name: str, value: Any) -> str:
+        if isinstance(value, Tensor):
+            return repr(self._tensor(value))
+        if isinstance(value, tuple):
+            return repr([self._attribute(name, v) for v in value])
+        return f"{type(value).__name__} {id(value)}" if isinstance(value, (Graph, SparseTensor)) else repr(value)
+
+    def _tensor(self, tensor: Tensor) -> Hashable:
+        return int(tensor.dtype), tensor.shape, tensor.digest if tensor.size <= SMALL else b""
+
+    def _fact(self, fact: Fact) -> Hashable:
+        dims = None if fact.shape is None else tuple(self._dim(dim) for dim in fact.shape)
+        return fact.dtype, dims, None if fact.value is None else self._elements(fact.value)
+
+    def _elements(self, elements: Elements) -> Hashable:
+        return elements.shape, tuple(
+            self._dim(item)
+            if isinstance(item, Dim)
+            else (self._dim(item.numerator), item.denominator)
+            if isinstance(item, Ratio)
+            else repr(item)
+            for item in elements.items
+        )
+
+    def _dim(self, dim: Dim) -> Hashable:
+        if dim.value is not None:
+            return dim.value
+        return tuple(
+            (coefficient, tuple(self._atom(atom) for atom in monomial))
+            for monomial, coefficient in dim.terms.items()
+        )
+
+    def _atom(self, atom: Atom) -> Hashable:
+        number = self._atoms.setdefault(atom, len(self._atoms))
+        return number, atom.kind, atom.lo, atom.hi, atom.divisor, tuple(self._dim(dim) for dim in atom.args)
 
 
-def _plain(value: Any) -> str:
-    if isinstance(value, Tensor):
-        return repr(_tensor(value))
-    if isinstance(value, tuple):
-        return repr([_plain(v) for v in value])
-    return f"{type(value).__name__} {id(value)}" if isinstance(value, (Graph, SparseTensor)) else repr(value)
+class _Structure(_Look):
+    """The same, but a size is 0, 1 or more, an open dim one of those met, a constant its type and rank."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._dims: dict[Dim, int] = {}
 
-def _tensor(tensor: Tensor) -> Hashable:
-    return int(tensor.dtype), tensor.shape, tensor.digest if tensor.size <= SMALL else b""
+    def _tensor(self, tensor: Tensor) -> Hashable:
+        return int(tensor.dtype), tuple(min(size, 2) for size in tensor.shape)
 
+    def _attribute(self, name: str, value: Any) -> str:
+        return super()._attribute(name, min(value, 2) if name == "group" else value)
 
-def _fact(fact: Fact, atoms: dict[Atom, int]) -> Hashable:
-    dims = None if fact.shape is None else tuple(_dim(dim, atoms) for dim in fact.shape)
-    return fact.dtype, dims, None if fact.value is None else _elements(fact.value, atoms)
-
-
-def _elements(elements: Elements, atoms: dict[Atom, int]) -> Hashable:
-    return elements.shape, tuple(
-        _dim(item, atoms)
-        if isinstance(item, Dim)
-        else (_dim(item.numerator, atoms), item.denominator)
-        if isinstance(item, Ratio)
-        else repr(item)
-        for item in elements.items
-    )
-
-
-def _dim(dim: Dim, atoms: dict[Atom, int]) -> Hashable:
-    if dim.value is not None:
-        return dim.value
-    return tuple(
-        (coefficient, tuple(_atom(atom, atoms) for atom in monomial))
-        for monomial, coefficient in dim.terms.items()
-    )
-
-
-def _atom(atom: Atom, atoms: dict[Atom, int]) -> Hashable:
-    """An atom by its first appearance and bounds: other names make no other look."""
-    number = atoms.setdefault(atom, len(atoms))
-    return number, atom.kind, atom.lo, atom.hi, atom.divisor, tuple(_dim(dim, atoms) for dim in atom.args)
+    def _dim(self, dim: Dim) -> Hashable:
+        if dim.value is not None:
+            return min(dim.value, 2)
+        return "open", self._dims.setdefault(dim, len(self._dims))

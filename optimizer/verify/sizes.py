@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -45,7 +44,6 @@ def find_sizes(
     *,
     ranges: Mapping[str, SizeRange] | None = None,
     tries: int = 40,
-    seconds: float = 30.0,
 ) -> FoundSizes:
     """Tries assignments in a fixed order until the model accepts ``wanted`` of them.
 
@@ -56,14 +54,13 @@ def find_sizes(
         run: runs the original at given sizes; ``EngineError`` means that it rejects them.
         ranges: the sizes that dims may have; others are moved to the nearest of these.
         tries: attempts at most.
-        seconds: no further attempt after this time.
     """
     symbols = symbols_of(model)
     fixed = _demanded(model, symbols)
     accepted: list[Sizes] = []
-    reason, tried, end = "", 0, time.monotonic() + seconds
+    reason, tried = "", 0
     for sizes in _distinct(_within(candidate, ranges or {}) for candidate in _candidates(symbols, fixed)):
-        if tried >= tries or (tried and time.monotonic() > end):
+        if tried >= tries:
             break
         tried += 1
         try:

@@ -10,14 +10,13 @@ import numpy as np
 
 from optimizer.io import load
 from optimizer.ir import Model
+from optimizer.verify.effort import PER_SECOND
 from optimizer.verify.engines import EngineError, NumPy, OnnxRuntime, Source
 from optimizer.verify.record import NUMPY_LIMIT, Comparer, Record
 from optimizer.verify.reference import Reference
 from optimizer.verify.signature import name_faults, signature_faults
 from optimizer.verify.verification import Focus, OutputReport, Verification, Verified
 
-NUMPY_SLOWER = 6.0
-"""The executor takes up to so many times as long as onnxruntime."""
 NUMPY_SECONDS = 5.0
 """Estimated time above which the executor runs one size only."""
 
@@ -157,33 +156,39 @@ class Judge:
     def _run_numpy(self, record: Record, focus: Focus | None) -> str:
         """Runs the executor; returns why it could not, empty where it could."""
         try:
-            engine = NumPy(record.model, seconds=NUMPY_LIMIT)
+            engine = NumPy(record.model, limit=NUMPY_LIMIT)
         except EngineError as error:
             return str(error)
-        for index in self._numpy_cases(record) if focus is None else [focus.case]:
+        chosen = self._numpy_cases() if focus is None else [focus.case]
+        for index in chosen:
             try:
                 outputs = engine.run(self.reference.cases[index].feeds)
             except EngineError as error:
                 return str(error)
             record.compare(engine, index, outputs)
-            if record.faults:
+            if record.faults or (focus is None and self._takes_long(chosen, engine.work, record)):
                 break
         return ""
 
-    def _numpy_cases(self, record: Record) -> list[int]:
-        """The first seed at every size; one size where that would take long; all without onnxruntime."""
+    def _numpy_cases(self) -> list[int]:
+        """The first seed at every size, smallest first; all cases without onnxruntime."""
         cases = self.reference.cases
         if not isinstance(self.reference.engine, OnnxRuntime):
             return list(range(len(cases)))
         chosen = [index for index, case in enumerate(cases) if case.seed == 0]
-        estimate = NUMPY_SLOWER * sum(cases[index].seconds for index in chosen)
-        if len(chosen) > 1 and estimate > NUMPY_SECONDS:
-            quickest = min(chosen, key=lambda index: cases[index].seconds)
-            record.notes.append(
-                f"the NumPy executor ran {cases[quickest].label} only (about {estimate:.0f} s for all)"
-            )
-            return [quickest]
-        return chosen
+        return sorted(chosen, key=lambda index: cases[index].elements)
+
+    def _takes_long(self, chosen: Sequence[int], work: int, record: Record) -> bool:
+        """Whether the first of several sizes has to do, judged by what it took."""
+        cases = self.reference.cases
+        if len(chosen) < 2 or not isinstance(self.reference.engine, OnnxRuntime):
+            return False
+        first = cases[chosen[0]]
+        estimate = sum(work * cases[i].elements / max(1, first.elements) for i in chosen) / PER_SECOND
+        if estimate <= NUMPY_SECONDS:
+            return False
+        record.notes.append(f"the NumPy executor ran {first.label} only (about {estimate:.0f} s for all)")
+        return True
 
 
 def _chosen(reference: Reference, focus: Focus | None) -> list[int]:

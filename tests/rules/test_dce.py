@@ -6,7 +6,7 @@ from harness import Setup, rows, table_test
 
 from optimizer.ir import ValueInfo
 from optimizer.rewrite import Context, Settings
-from passes.dce import DCE, used_functions
+from passes.dce import DCE
 
 PLAIN = Setup("float[N,4,6] x, float[N,4,6] unread, bool c, float[4] k", opset=15, special=False)
 IF = "y = If(c) <then_branch = p () => ({}) {{ {} }}, else_branch = q () => ({}) {{ {} }}>"
@@ -124,7 +124,7 @@ def test_dead_annotations_go() -> None:
     assert not graph.constants
 
 
-def test_used_functions() -> None:
+def test_called_functions() -> None:
     own = Setup(
         "float[N,4] x",
         imports='"own" : 1',
@@ -136,4 +136,4 @@ def test_used_functions() -> None:
             ]
         ).replace('["" : 17]', '["" : 17, "own" : 1]'),
     )
-    assert [name for _, name, _ in used_functions(own.model("y = own.Used(x)"))] == ["Used", "Inner"]
+    assert [name for _, name, _ in own.model("y = own.Used(x)").called_functions()] == ["Used", "Inner"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from harness import Setup, rows, table_test
 
 from optimizer.rewrite import Context, Settings
-from passes.dce import used_functions
 from passes.inline import INLINE
 
 
@@ -91,6 +90,6 @@ def test_kept_functions_stay() -> None:
 
 def test_inlined_functions_are_not_used_any_more() -> None:
     model = X.model("y = own.Outer(x, z)")
-    assert [name for _, name, _ in used_functions(model)] == ["Outer", "Inner"]
+    assert [name for _, name, _ in model.called_functions()] == ["Outer", "Inner"]
     INLINE.run(Context(model, X.settings))
-    assert not used_functions(model)
+    assert not model.called_functions()

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from optimizer.runtime.call import Call
-from optimizer.runtime.kernels.depthwise import depthwise
+from optimizer.runtime.kernels.depthwise import KeptForms, depthwise
 from optimizer.runtime.kernels.rows import row_loops
 from optimizer.runtime.kernels.window import (
     PhaseTaps,
@@ -38,8 +38,8 @@ ROWS_BYTES = 3 << 19
 def conv(call: Call, x: Array, w: Array, b: Array | None = None) -> Array:
     """Y [N, M, *output] of X [N, C, *spatial] and W [M, C / group, *kernel]."""
     group = call.attr("group", 1)
-    window = conv_window(call, x, w, group)
-    y = convolve(call, x, w, window, group)
+    window = call.latest((x.shape, w.shape), lambda: conv_window(call, x, w, group))
+    y = convolve(call, x, w, window, group, weight_slots=(1,))
     if b is not None:
         with row_loops(math.prod(window.output)):
             y += b.reshape(-1, *(1,) * (x.ndim - 2))
@@ -62,25 +62,31 @@ def conv_window(call: Call, x: Array, w: Array, group: int) -> Window:
     return window_of(call, x.shape[2:], w.shape[2:])
 
 
-def convolve(call: Call, x: Array, w: Array, window: Window, group: int = 1) -> Array:
+def convolve(
+    call: Call, x: Array, w: Array, window: Window, group: int, *, weight_slots: tuple[int, ...]
+) -> Array:
     """The convolution without bias, in the common dtype of ``x`` and ``w``.
 
     O(N M C / group * prod(kernel) * prod(output)) multiply-adds, at most about 4 MiB of scratch
     besides one padded image.
+
+    Args:
+        weight_slots: the inputs that ``w`` depends on; its other forms are kept where all are constants.
     """
+    kept = KeptForms(call, weight_slots)
     n, m = x.shape[0], w.shape[0]
     y = np.empty((n, m, *window.output), np.result_type(x, w))
     if not y.size or not w.size:
         y.fill(0)
         return y
     if w.shape[1] == 1 and group > 1:
-        depthwise(x, w, window, y)
-    elif math.prod(window.kernel) == 1 and group == 1:
-        _pointwise(x, w, window, y)
+        depthwise(kept, x, w, window, y)
+    elif math.prod(window.kernel) == 1:
+        _pointwise(x, w, window, group, y)
     elif group == 1 and _rows_pay(w, window):
-        _row_offsets(call, x, w, window, y)
+        _row_offsets(kept, x, w, window, y)
     elif group == 1 and any(s > 1 for s in window.strides):
-        _phase_columns(call, x, w, window, y)
+        _phase_columns(kept, x, w, window, y)
     else:
         _columns(x, w, window, group, y)
     return y
@@ -94,21 +100,22 @@ def _rows_pay(w: Array, window: Window) -> bool:
     return window.kernel[0] > 1 and window.strides[0] == 1 and large and least <= 2 * ROWS_BYTES
 
 
-def _pointwise(x: Array, w: Array, window: Window, y: Array) -> None:
-    """A 1x1 kernel: one product per image, straight on the input."""
+def _pointwise(x: Array, w: Array, window: Window, group: int, y: Array) -> None:
+    """A 1x1 kernel: one product per image and group, straight on the input."""
     x = pad_to(x, window.begin, _padded_size(window))
     if any(s > 1 for s in window.strides):
         every: tuple[Any, ...] = (..., *(slice(None, None, s) for s in window.strides))
         x = x[every]
-    n, m = y.shape[:2]
-    np.matmul(w.reshape(m, -1), x.reshape(n, x.shape[1], -1), out=y.reshape(n, m, -1))
+    (n, m), depth = y.shape[:2], w.shape[1]
+    columns, flat = x.reshape(n, group, depth, -1), y.reshape(n, group, m // group, -1)
+    np.matmul(w.reshape(group, m // group, depth), columns, out=flat)
 
 
 def _padded_size(window: Window) -> tuple[int, ...]:
     return tuple(d + b + e for d, b, e in zip(window.size, window.begin, window.end, strict=True))
 
 
-def _row_offsets(call: Call, x: Array, w: Array, window: Window, y: Array) -> None:
+def _row_offsets(kept: KeptForms, x: Array, w: Array, window: Window, y: Array) -> None:
     """Stride 1 on the first axis: columns for the other axes only, then one product per kernel row.
 
     The columns of all rows stand side by side, so the operand of kernel row i is a view of them
@@ -116,8 +123,8 @@ def _row_offsets(call: Call, x: Array, w: Array, window: Window, y: Array) -> No
     """
     m, rest = w.shape[0], math.prod(window.output[1:])
     depth = w.shape[1] * math.prod(window.kernel[1:])
-    weights = call.derived(
-        1, "rows", lambda: np.ascontiguousarray(np.moveaxis(w, 2, 0)).reshape(w.shape[2], m, depth)
+    weights = kept.form(
+        "rows", w, lambda: np.ascontiguousarray(np.moveaxis(w, 2, 0)).reshape(w.shape[2], m, depth)
     )
     kernel_rows, dilation = window.kernel[0], window.dilations[0]
     extra = (kernel_rows - 1) * dilation
@@ -143,11 +150,11 @@ def _row_offsets(call: Call, x: Array, w: Array, window: Window, y: Array) -> No
                     target += np.matmul(weights[i], columns[:, offset : offset + width])
 
 
-def _phase_columns(call: Call, x: Array, w: Array, window: Window, y: Array) -> None:
+def _phase_columns(kept: KeptForms, x: Array, w: Array, window: Window, y: Array) -> None:
     """Strides: blocks of columns copied from the stride phases of the image, in whole rows each."""
     m, depth, rest = w.shape[0], math.prod(w.shape[1:]), math.prod(window.output[1:])
     runs = phase_taps(window)
-    weights = call.derived(1, "phases", lambda: _columns_by_phase(w, runs))
+    weights = kept.form("phases", w, lambda: _columns_by_phase(w, runs))
     block = max(1, SCRATCH_BYTES // (depth * rest * x.itemsize))
     for image, result in zip(x, y, strict=True):
         phases, flat = split_phases(image, window), result.reshape(m, -1)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from optimizer.runtime.call import Call
 from optimizer.runtime.kernels.window import Window, by_phase, empty_phases, phase_fills, phase_taps
 from optimizer.runtime.precision import Array
 
@@ -16,7 +17,19 @@ COLUMN_BYTES = 1 << 20
 """Size of the buffer of runs; measured, twice as fast as sums of products tap by tap."""
 
 
-def depthwise(x: Array, w: Array, window: Window, y: Array) -> None:
+@dataclass(frozen=True, slots=True)
+class KeptForms:
+    """Where forms of the weights are kept between runs, if all inputs that they depend on are constants."""
+
+    call: Call
+    slots: tuple[int, ...]
+
+    def form(self, name: str, w: Array, make: Callable[[], Array]) -> Array:
+        """``make()``, or what it made before for weights of the dtype of ``w``."""
+        return self.call.derived_of(self.slots, (name, w.dtype), make)
+
+
+def depthwise(kept: KeptForms, x: Array, w: Array, window: Window, y: Array) -> None:
     """Writes the convolution of every channel with its own kernels into ``y``.
 
     Args:
@@ -30,9 +43,11 @@ def depthwise(x: Array, w: Array, window: Window, y: Array) -> None:
     """
     channels = x.shape[1]
     multiplier = w.shape[0] // channels
-    weights = by_phase(w.reshape(channels, multiplier, 1, *window.kernel), phase_taps(window))
+    weights = kept.form(
+        "taps", w, lambda: by_phase(w.reshape(channels, multiplier, 1, *window.kernel), phase_taps(window))
+    )
     for rows, part in _row_blocks(window, y.itemsize):
-        runs = _Runs(part, channels, y.dtype)
+        runs = _runs_of_block(kept.call, part, channels, y.dtype)
         for n in range(x.shape[0]):
             for first in range(0, channels, runs.block):
                 last = min(channels, first + runs.block)
@@ -56,6 +71,13 @@ def _row_blocks(window: Window, itemsize: int) -> Iterator[tuple[slice, Window]]
             slice(start, start + count),
             replace(window, begin=(begin, *window.begin[1:]), output=(count, *window.output[1:])),
         )
+
+
+def _runs_of_block(call: Call, window: Window, channels: int, dtype: np.dtype[np.floating]) -> _Runs:
+    def make() -> _Runs:
+        return _Runs(window, channels, dtype)
+
+    return call.context.workspace((window, channels, dtype), 2 * COLUMN_BYTES, make)
 
 
 class _Runs:

@@ -34,7 +34,8 @@ def _pool_window(call: Call, x: Array) -> Window:
     kernel_shape = call.attr("kernel_shape")
     if kernel_shape is None:
         raise ValueError("kernel_shape is missing")
-    return window_of(call, x.shape[2:], kernel_shape)
+    window: Window = call.latest(x.shape, lambda: window_of(call, x.shape[2:], kernel_shape))
+    return window
 
 
 def _blocks(x: Array, y: Array) -> Iterator[tuple[Array, Array]]:

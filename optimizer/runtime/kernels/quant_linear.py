@@ -71,7 +71,7 @@ def qlinear_conv(
     b: Array | None = None,
 ) -> Array:
     """The integer convolution plus an int32 bias, requantized per output channel."""
-    total = _integer_conv(call, x, w, x_zero, w_zero)
+    total = _integer_conv(call, x, w, x_zero, w_zero, (3, 5))
     channel = (-1, *(1,) * (x.ndim - 2))
     if b is not None:
         total += b.reshape(channel)
@@ -84,10 +84,17 @@ def conv_integer(
     call: Call, x: Array, w: Array, x_zero: Array | None = None, w_zero: Array | None = None
 ) -> Array:
     """(x - zero point) convolved with (w - zero point, one or per output channel), in int32."""
-    return _integer_conv(call, x, w, x_zero, w_zero)
+    return _integer_conv(call, x, w, x_zero, w_zero, (1,) if w_zero is None else (1, 3))
 
 
-def _integer_conv(call: Call, x: Array, w: Array, x_zero: Array | None, w_zero: Array | None) -> Array:
+def _integer_conv(
+    call: Call,
+    x: Array,
+    w: Array,
+    x_zero: Array | None,
+    w_zero: Array | None,
+    weight_slots: tuple[int, ...],
+) -> Array:
     """In int32. float32 holds every partial sum exactly below 2^24, float64 all the others.
 
     Padding is done after the shift: a padded position counts as the zero point.
@@ -101,7 +108,7 @@ def _integer_conv(call: Call, x: Array, w: Array, x_zero: Array | None, w_zero: 
     terms = math.prod(w.shape[1:])
     largest = [max(abs(int(v.min())), abs(int(v.max()))) if v.size else 0 for v in (image, weights)]
     kind = np.float32 if terms * largest[0] * largest[1] < 1 << 24 else np.float64
-    total = convolve(call, image.astype(kind), weights.astype(kind), window, group)
+    total = convolve(call, image.astype(kind), weights.astype(kind), window, group, weight_slots=weight_slots)
     return total.astype(np.int64).astype(np.int32)
 
 

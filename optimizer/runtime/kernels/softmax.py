@@ -6,7 +6,7 @@ import numpy as np
 
 from optimizer.runtime.call import Call
 from optimizer.runtime.kernels.rows import row_loops
-from optimizer.runtime.precision import Array, computed_wide
+from optimizer.runtime.precision import Array, computed_wide, is_narrow, widen
 from optimizer.runtime.registry import kernel
 
 BLOCK_ELEMENTS = 48 << 10
@@ -64,11 +64,33 @@ def _softmax_over(call: Call, out: Array, x: Array) -> Array | None:
     return softmax_rows(x, out) if x.ndim and axis in (-1, x.ndim - 1) else None
 
 
+def _softmax_stepwise(x: Array, axis: int) -> Array:
+    """Softmax of a narrow type as its function body defines it: every step rounds what it gives.
+
+    The body is ReduceMax, Sub, Exp, ReduceSum, Div, so that a sum of exponentials that is not
+    representable is rounded before the division.
+    """
+    narrow, wide = x.dtype, widen(x)
+
+    def rounded(v: Array) -> Array:
+        return v.astype(narrow).astype(wide.dtype)
+
+    powers = rounded(np.exp(rounded(wide - wide.max(axis, keepdims=True, initial=-np.inf))))
+    return np.asarray(powers / rounded(powers.sum(axis, keepdims=True))).astype(narrow)
+
+
 @kernel("Softmax", since=13, into=_softmax_over)
+def softmax(call: Call, x: Array) -> Array:
+    """Along ``axis`` alone."""
+    if is_narrow(x) and x.ndim:
+        return _softmax_stepwise(x, call.attr("axis", -1))
+    return np.asarray(rows_along(call, x))
+
+
 @kernel("LogSoftmax", since=13)
 @kernel("Hardmax", since=13, exact=True)
 @computed_wide
-def softmax(call: Call, x: Array) -> Array:
+def rows_along(call: Call, x: Array) -> Array:
     """Along ``axis`` alone."""
     axis = call.attr("axis", -1)
     if x.ndim and not -x.ndim <= axis < x.ndim:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from onnx import defs, helper
+from onnx import defs
 
 RANDOM = frozenset(
     {
@@ -44,17 +44,22 @@ def schema_of(op_type: str, domain: str, opset: int) -> Schema | None:
     if not opset or not defs.has(op_type, opset, domain):
         return None
     found = defs.get_schema(op_type, opset, domain)
-    given = {name: a.default_value for name, a in found.attributes.items() if a.default_value.type}
+    given = {name: a.default_value for name, a in found.attributes.items() if a.default_value.type in _FIELDS}
     optional = defs.OpSchema.FormalParameterOption.Optional
     required = len(found.outputs)
     while required > 1 and found.outputs[required - 1].option == optional:
         required -= 1
-    return Schema(
-        found.since_version, {n: _plain(helper.get_attribute_value(a)) for n, a in given.items()}, required
-    )
+    return Schema(found.since_version, {name: _plain(a) for name, a in given.items()}, required)
 
 
-def _plain(value: Any) -> Any:
+_FIELDS = {1: "f", 2: "i", 3: "s", 6: "floats", 7: "ints", 8: "strings"}
+"""Where an AttributeProto of each type holds its value."""
+
+
+def _plain(attribute: Any) -> Any:
+    value = getattr(attribute, _FIELDS[attribute.type])
     if isinstance(value, bytes):
         return value.decode()
-    return tuple(value) if isinstance(value, list) else value
+    if attribute.type == 8:
+        return tuple(item.decode() for item in value)
+    return tuple(value) if attribute.type in (6, 7) else value
