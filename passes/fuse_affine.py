@@ -40,6 +40,10 @@ def merge_affine_chain(m: Match, rw: Rewriter) -> Value:
 
 
 def _merged(m: Match, rw: Rewriter, steps: tuple[Node, ...]) -> Value:
+    if len(steps) == 2:
+        # Settled by a look at the operators, since most chains are of this kind.
+        kinds = {step.op_type in ("Add", "Sub") for step in steps if step.op_type != "Neg"}
+        m.require(len(kinds) < 2, "the chain is as short as it can be")
     whole, value, size = Affine(np.ones(()), np.zeros(())), m.x, 0
     for step in steps:
         found = affine_of(m, step, value, 0)

@@ -29,7 +29,7 @@ _PLENTY = 2000
 """Elements of a boundary value that let every branch of an elementwise operator be met."""
 _FEW = 64
 SPARSITY = 0.05
-PERIOD = 65_521
+PERIOD = 16_381
 """Large tensors repeat after so many elements: a prime, so that no two rows are the same."""
 _EVEN = (12, 6, 8, 32, 64, 224, 4, 2)
 SPECIAL = (-0.0, 0.0, float("nan"), float("inf"), float("-inf"))

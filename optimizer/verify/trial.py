@@ -116,7 +116,10 @@ class Trial:
             yield Draw(positive=True)
 
     def _generator(self, number: int, draw: Draw) -> np.random.Generator:
-        return np.random.default_rng((self._seed, number, int(draw.scale * 10), draw.special, draw.copy))
+        state = self._seed
+        for part in (number, int(draw.scale * 10), int(draw.special), draw.copy):
+            state = state * 1009 + part
+        return np.random.Generator(np.random.PCG64(state))
 
     # ---------------------------------------------------------------- running
 
