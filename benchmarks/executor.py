@@ -213,27 +213,25 @@ def _memory(data: bytes, feeds: Feeds) -> tuple[float, float, float]:
 
 
 def _last_use_peak(data: bytes, feeds: Feeds) -> int:
+    from optimizer.io import load
     from optimizer.runtime.memory import LiveMemory
 
-    session = Session(data, reuse_memory=False)
-    graph = session.graph
-    last = {v: i for i, node in enumerate(graph.nodes) for v in node.operands if v is not None}
-    ends = set(graph.outputs)
-    memory, kept, position = LiveMemory(), {}, 0
+    model = load(data)
+    graph = model.graph
+    last = {v: node.id for node in graph.nodes for v in node.operands if v is not None}
+    ends, memory = set(graph.outputs), LiveMemory()
+    memory.ignore(feeds.values())
+    memory.ignore(x for x in (graph.const(v) for v in graph.constants) if x is not None)
+    kept: dict[Any, Any] = {}
 
     def after(node: Any, inputs: Any, outputs: Any, seconds: float) -> None:
-        nonlocal position
         made = {node.value(i): x for i, x in enumerate(outputs) if x is not None}
         kept.update(made)
         memory.add(made.values())
-        dead = [v for v in kept if last.get(v, -1) <= position and v not in ends]
+        dead = [v for v in kept if last.get(v, -1) <= node.id and v not in ends]
         memory.remove([kept.pop(v) for v in dead])
-        position += 1
 
-    watched = Session(data, after_node=after, reuse_memory=False)
-    memory.ignore(feeds.values())
-    memory.ignore(x for x in (graph.const(v) for v in graph.constants) if x is not None)
-    watched.run(feeds)
+    Session(model, after_node=after).run(feeds)
     return memory.peak
 
 

@@ -20,13 +20,27 @@ from typing import Any
 
 import onnx
 
-from benchmarks import inference_models
+from benchmarks import dim_algebra, inference_models
 from benchmarks.dim_expressions import evaluate
 from optimizer.analysis import Facts
 from optimizer.io import load
 
 PEERS = ("symbolic_shape_infer", "onnx_shape_inference")
 OURS = "oinfer-opt"
+PAGE = """\
+# Dims known by inference
+
+Made by `python -m benchmarks.inference`; everything on this page is measured, nothing is typed in.
+
+A dim of a tensor of the main graph counts as known where it is a number or an expression of the dims of
+the graph inputs, and onnxruntime produces that number at two input sizes (one, where no dim is open). A
+dim that is claimed otherwise than onnxruntime produces it is wrong. Declared types of intermediate values
+are removed first. `symbolic_shape_infer` runs with `auto_merge`. Times are of inference alone.
+
+{table}
+
+The same arithmetic on dims: {times}.
+"""
 Shapes = Mapping[str, "list[Any] | None"]
 Group = dict[str, inference_models.Prepared]
 
@@ -44,9 +58,16 @@ def main() -> None:
         for number, (name, group) in enumerate(groups.items()):
             rows += _measure(name, group, Path(scratch, str(number)), options.peers)
         speed = _speed(Path(scratch, "speed"), options.peers, options.nodes)
-    print(_report(rows, speed))
+        algebra = _algebra(options.peers)
+    table = _report(rows, speed)
+    times = ", ".join(f"{tool} {seconds:.3f} s" for tool, seconds in algebra.items())
+    print(f"{table}\n\narithmetic on dims: {times}")
+    if options.write:
+        options.write.write_text(PAGE.format(table=table, times=times), encoding="utf-8")
     if options.json:
-        options.json.write_text(json.dumps({"dims": rows, "speed": speed}, indent=1), encoding="utf-8")
+        options.json.write_text(
+            json.dumps({"dims": rows, "speed": speed, "algebra": algebra}, indent=1), encoding="utf-8"
+        )
 
 
 def _options() -> argparse.Namespace:
@@ -56,6 +77,7 @@ def _options() -> argparse.Namespace:
     add("--only", default="", metavar="PART", help="only those models of DIR with this in their name")
     add("--peers", metavar="PYTHON", help="a Python that has the other tools installed")
     add("--nodes", type=int, default=10_000, help="size of the timed graph (default: 10000)")
+    add("--write", type=Path, metavar="FILE", help="write the page of results")
     add("--json", type=Path, metavar="FILE", help="write everything measured")
     return parser.parse_args()
 
@@ -165,6 +187,16 @@ def _speed(folder: Path, python: str | None, nodes: int) -> dict[str, float]:
     found = {OURS: ours}
     for tool, made in _of_peers(folder, python).items():
         found[tool] = made["models"]["graph"]["seconds"]
+    return found
+
+
+def _algebra(python: str | None) -> dict[str, float]:
+    """Seconds of the same arithmetic on dims."""
+    script = str(Path(__file__).with_name("dim_algebra.py"))
+    found = {OURS: dim_algebra.seconds(dim_algebra.dims())}
+    if python:
+        made = subprocess.run([python, script, "sympy"], check=True, capture_output=True, text=True)
+        found["sympy"] = float(made.stdout)
     return found
 
 

@@ -114,7 +114,8 @@ def folder(path: Path, only: str = "") -> dict[str, Prepared]:
 
 def _of_file(file: Path) -> Prepared:
     def feeds(model: onnx.ModelProto) -> Iterator[Feeds]:
-        return (arrays for _, arrays in inputs.candidates(model, file.stem))
+        for name in (file.stem, ""):  # a recipe may be for another form of the model
+            yield from (arrays for _, arrays in inputs.candidates(model, name))
 
     return Prepared(lambda: onnx.load(file), feeds)
 

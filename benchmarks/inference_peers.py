@@ -31,6 +31,7 @@ def symbolic_shape_infer(model: onnx.ModelProto) -> Shapes:
     while tool.run_:
         if not tool._infer_impl() and not tool.run_:
             break  # what it could find counts, although it is not everything
+    tool._update_output_from_vi()
     return {info.name: _dims(info) for info in (*tool.out_mp_.graph.value_info, *tool.out_mp_.graph.output)}
 
 

@@ -18,6 +18,18 @@ import onnx
 from benchmarks import models, peer_tools, process
 
 OURS = "oinfer-opt"
+PAGE = """\
+# Nodes that only compute shapes
+
+Made by `python -m benchmarks.shape_nodes`; everything on this page is measured, nothing is typed in.
+
+A node counts where everything it reads comes from constants and from the shapes of other tensors: Shape
+and Size themselves, the integer arithmetic on them, and the ranges and masks made from that. Bodies of If,
+Loop and Scan are counted, each optimizer runs with its defaults, models where none of them leaves any are
+left out.
+
+{table}
+"""
 SOURCES = ("Shape", "Size")
 
 
@@ -38,9 +50,10 @@ def main() -> None:
                 command = [options.peers, peer_tools.__file__, tool]
                 found[tool] = _run(command, candidate, kept, tool)
             rows.append([candidate.name, *(_cell(n) for n in (before, *found.values()))])
-    head = ["model", "original", OURS, *peers]
-    for row in (head, ["---", *["---:"] * (len(head) - 1)], *rows):
-        print(f"| {' | '.join(row)} |")
+    table = _table(rows, ["model", "original", OURS, *peers])
+    print(table)
+    if options.write:
+        options.write.write_text(PAGE.format(table=table), encoding="utf-8")
     sys.exit(_verdict(rows))
 
 
@@ -51,6 +64,7 @@ def _options() -> argparse.Namespace:
     add("--only", default="", metavar="PATTERN", help="models with such a name")
     add("--command", default="oinfer-opt", help="the optimizer, called with --no-verify -q IN OUT")
     add("--peers", metavar="PYTHON", help="a Python that has other optimizers installed")
+    add("--write", type=Path, metavar="FILE", help="write the page of results")
     add("--keep", type=Path, metavar="DIR", help="keep the others' results there, and use those found there")
     return parser.parse_args()
 
@@ -64,6 +78,12 @@ def _run(command: list[str], candidate: models.Candidate, kept: Path, tool: str)
         if made.failure:
             failed.write_text(made.failure, encoding="utf-8")
     return count(onnx.load(target, load_external_data=False)) if target.exists() else None
+
+
+def _table(rows: list[list[str]], head: list[str]) -> str:
+    shown = [row for row in rows if any(cell not in ("0", "fails") for cell in row[1:])]
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *shown]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _cell(number: int | None) -> str:

@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from optimizer.analysis import SizeRange
 from optimizer.io import load, save, to_proto
 from optimizer.ir import Model
 from optimizer.options import Options, Source
 from optimizer.report import Report
-from optimizer.rewrite import Declared, GraphPass, Instrument, Pass, Rule, RulePass, graph_optimizer
+from optimizer.rewrite import (
+    Declared,
+    GraphPass,
+    Instrument,
+    Pass,
+    RewriteLog,
+    Rule,
+    RulePass,
+    graph_optimizer,
+)
 from optimizer.runtime import Session
-from optimizer.workflow import Catalogue, comparable, run
+from optimizer.workflow import Catalogue, comparable, find_first_wrong, run
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -28,6 +37,7 @@ __all__ = [
     "Rule",
     "Session",
     "SizeRange",
+    "bisect",
     "check",
     "graph_optimizer",
     "load",
@@ -92,6 +102,8 @@ def optimize(
     verify: str = "full",
     seeds: int = 2,
     max_abs_error: float | None = None,
+    save_log: str | PathLike[str] | None = None,
+    replay: RewriteLog | None = None,
     rollback: bool = True,
     require_verified: bool = False,
     instruments: Sequence[Instrument] = (),
@@ -105,8 +117,7 @@ def optimize(
 
     Raises:
         InvalidModel: the model cannot mean anything.
-        UsageError: an option makes no sense for it.
-        StorageError: a file cannot be read or written.
+        UsageError, StorageError: an option makes no sense for it; a file cannot be read or written.
         VerificationFailed: a comparison failed and could not be, or was not to be, rolled back.
     """
     options = Options(
@@ -130,13 +141,14 @@ def optimize(
         verify,
         seeds,
         max_abs_error,
+        save_log,
+        replay,
         rollback,
         require_verified,
         instruments,
         progress,
     )
-    model, report = run(source, options, None if output is None else Path(output), _catalogue())
-    return Result(model, report, external_data)
+    return Result(*run(source, options, output, _catalogue()), external_data)
 
 
 def check(
@@ -157,6 +169,24 @@ def check(
     from optimizer.verify import check_models
 
     return check_models(comparable(a), comparable(b), max_abs_error=max_abs_error, seeds=seeds)
+
+
+def bisect(
+    source: Source, rules: Iterable[Declared | str | PathLike[str]] = (), **options: Any
+) -> tuple[str, str, str] | None:
+    """Finds the first rewrite of a run that is wrong.
+
+    Args:
+        options: further fields of ``Options``.
+
+    Returns:
+        Its rule, the tensor it is anchored at, and what is wrong; ``None`` where nothing is.
+
+    Raises:
+        InvalidModel, UsageError, StorageError: see ``optimize``.
+    """
+    found = find_first_wrong(source, Options(rules=tuple(rules), **options), _catalogue())
+    return None if found is None else (found[0].rule, found[0].anchor, found[1])
 
 
 def pass_names() -> list[tuple[str, str]]:

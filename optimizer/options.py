@@ -2,19 +2,44 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from optimizer.analysis import SizeRange
-from optimizer.rewrite import Declared, Instrument
+from optimizer.ir import UsageError
+from optimizer.rewrite import Declared, Instrument, RewriteLog
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
 Source: TypeAlias = "str | PathLike[str] | bytes | ModelProto"
 """A model: its path, its bytes, or the message itself."""
+
+
+RECORDED = (
+    "passes", "skip", "plugins", "fp", "optimize_for", "target", "size_limit", "opset", "keep",
+    "assume_nonzero_dims", "freeze_initializers", "keep_functions", "annotate", "external_data",
+)  # fmt: skip
+"""Options that a log takes over as they are."""
+
+
+def recorded_options(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Keywords for ``Options`` out of what ``Options.recorded`` gave and JSON kept.
+
+    Raises:
+        UsageError: there is no such option.
+    """
+    found = dict(data)
+    unknown = found.keys() - {*RECORDED, "rules", "dims", "input_shapes"}
+    if unknown:
+        raise UsageError(f"the log has options that do not exist: {', '.join(sorted(unknown))}")
+    found["dims"] = {
+        name: dim if isinstance(dim, int) else SizeRange(*dim) for name, dim in found.get("dims", {}).items()
+    }
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +69,8 @@ class Options:
         verify: ``full``, ``local``, ``whole``, ``each`` or ``off``.
         seeds: random inputs per size in the whole check.
         max_abs_error: further ceiling on the absolute error of any output.
+        save_log: where to write which rule was applied where, to be applied again with ``replay``.
+        replay: apply what this log has, and nothing else.
         rollback: undo a rewrite found wrong and go on; else fail.
         require_verified: fail unless everything could be verified in both engines.
         instruments: told before and after each pass.
@@ -70,10 +97,29 @@ class Options:
     verify: str = "full"
     seeds: int = 2
     max_abs_error: float | None = None
+    save_log: str | PathLike[str] | None = None
+    replay: RewriteLog | None = None
     rollback: bool = True
     require_verified: bool = False
     instruments: Sequence[Instrument] = ()
     progress: Callable[[str], None] | None = None
+
+    def recorded(self) -> dict[str, Any]:
+        """The options that decide which rewrites are possible, as plain data for a log.
+
+        Raises:
+            UsageError: rules were given as objects, which no log can name.
+        """
+        found = {name: getattr(self, name) for name in RECORDED}
+        if not all(isinstance(rule, (str, PathLike)) for rule in self.rules):
+            raise UsageError("a log can only name rules that come from files: give their paths")
+        found["rules"] = [os.fspath(rule) for rule in self.rules if isinstance(rule, (str, PathLike))]
+        found["dims"] = {
+            name: dim if isinstance(dim, int) else [dim.lo, dim.hi, dim.divisor]
+            for name, dim in self.dims.items()
+        }
+        found["input_shapes"] = {name: list(shape) for name, shape in self.input_shapes.items()}
+        return found
 
     @property
     def sizes(self) -> dict[str, int]:

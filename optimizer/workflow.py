@@ -29,6 +29,7 @@ from optimizer.rewrite import (
     Declared,
     Pass,
     Pipeline,
+    RewriteLog,
     Settings,
     default_registry,
     extensions,
@@ -61,19 +62,32 @@ class Catalogue(Protocol):
         ...
 
 
-def run(source: Source, options: Options, output: Path | None, catalogue: Catalogue) -> tuple[Model, Report]:
+def run(
+    source: Source, options: Options, output: str | PathLike[str] | None, catalogue: Catalogue
+) -> tuple[Model, Report]:
     """Optimizes ``source`` and, with ``output``, writes the result there once it is verified.
 
     Raises:
         InvalidModel, UsageError, StorageError: see ``optimizer.api.optimize``.
         VerificationFailed: a comparison failed and could not be, or was not to be, rolled back.
     """
-    if output is not None:
-        _check_target(source, output)
+    wanted = None if output is None else Path(output)
+    if wanted is not None:
+        _check_target(source, wanted)
     with tempfile.TemporaryDirectory(prefix="oinfer-") as folder:
-        return _Run(source, options, output or Path(folder, "result.onnx"), catalogue).execute(
-            output is not None
-        )
+        target = wanted or Path(folder, "result.onnx")
+        return _Run(source, options, target, catalogue).execute(wanted is not None)
+
+
+def find_first_wrong(
+    source: Source, options: Options, catalogue: Catalogue
+) -> tuple[Application, str] | None:
+    """Optimizes ``source`` without checks and finds the first application that is wrong, if any is.
+
+    Raises:
+        InvalidModel, UsageError, StorageError: see ``optimizer.api.optimize``.
+    """
+    return _Run(source, replace(options, verify="off"), Path(), catalogue).first_wrong()
 
 
 def _check_target(source: Source, output: Path) -> None:
@@ -85,6 +99,8 @@ def _check_target(source: Source, output: Path) -> None:
         raise UsageError(f"{output} is a directory; name a file to write")
     if not output.parent.is_dir():
         raise StorageError(f"{output.parent} is not a directory; create it first")
+    if not os.access(output.parent, os.W_OK):
+        raise StorageError(f"{output.parent} cannot be written to")
 
 
 class _Run:
@@ -106,6 +122,8 @@ class _Run:
         before = measure(model, _file_bytes(self._source))
         report = Report(before, before)
         ctx = Context(model, self._settings(before))
+        log = self._options.replay
+        ctx.only = None if log is None else frozenset(log.applications)
         pipeline = self._pipeline(ctx)
         with self._phase("optimize"), no_garbage_collection():
             self._watch(ctx)
@@ -119,8 +137,31 @@ class _Run:
             with self._phase("save"):
                 report.after = self._close(staged, report, publish)
         report.seconds = self._seconds
+        self._keep_log(ctx, report)
         ctx.journal.detach()
         return model, report
+
+    def first_wrong(self) -> tuple[Application, str] | None:
+        """Runs the pipeline without checks, then looks for the first application that is wrong."""
+        from optimizer.verify import first_wrong
+
+        model = self._load()
+        ctx = Context(model, self._settings(measure(model, _file_bytes(self._source))))
+        with no_garbage_collection():
+            self._pipeline(ctx).run(ctx, self._options.instruments)
+        return first_wrong(ctx, self._judge())
+
+    def _keep_log(self, ctx: Context, report: Report) -> None:
+        """Writes the log, and says what of a log that was replayed could not be applied."""
+        options, entries = self._options, ctx.journal.entries
+        if options.save_log is not None:
+            RewriteLog.of(entries, options.recorded()).write(options.save_log)
+        missing = [] if options.replay is None else options.replay.missing(entries)
+        if missing:
+            rule, _, anchor = missing[0]
+            report.warnings.append(
+                f"{len(missing)} rewrites of the log do not apply, first {rule} at {anchor}"
+            )
 
     # ---------------------------------------------------------------- before
 

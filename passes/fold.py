@@ -8,6 +8,7 @@ and the search goes on with its operands.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -123,7 +124,7 @@ class _Folding:
         shape = fact.static_shape
         if shape is None or fact.dtype is None:
             return 0
-        return (int(np.prod(shape, dtype=np.int64)) * fact.dtype.bits + 7) // 8
+        return (math.prod(shape) * fact.dtype.bits + 7) // 8
 
     # ---------------------------------------------------------------- which values
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optimizer.ir import DType, Node, Value
+from optimizer.ir import DType, Node, Tensor, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
 from passes.affine import (
     Affine,
@@ -72,11 +72,13 @@ def merge_affine_with_batchnorm(m: Match, rw: Rewriter) -> Value:
 
 @graph_optimizer(TWO, tag="E2")
 def raise_affine_to_batchnorm(m: Match, rw: Rewriter) -> Value:
-    """x * k + t -> BatchNormalization(x, k, t, mean=0, var=1), next to a Conv
+    """x * k + t -> BatchNormalization(x, k, t, mean=0, var=1), next to a Conv or of channels
 
-    Runtimes that block channels keep BatchNormalization blocked, but not an Add of a constant.
+    Runtimes that block channels keep BatchNormalization blocked, but not an Add of a constant; and it
+    is one pass over the image.
     """
-    m.require(_near_conv(m), "no Conv is near")
+    channels = any(max(a.shape, default=1) > 1 for a in _constants(m)) and m.rank(m.x) == 4
+    m.require(channels or _near_conv(m), "no Conv is near")
     m.require({m.first.op_type, m.step.op_type} & {"Add", "Sub"}, "the steps merge without it")
     return _as_one_batchnorm(m, rw)
 
@@ -92,6 +94,11 @@ def _as_one_batchnorm(m: Match, rw: Rewriter) -> Value:
     first = affine_of(m, m.first, m.x, rank).along(m, 1, rank, channels)
     second = affine_of(m, m.step, m.first.value(), rank).along(m, 1, rank, channels)
     return as_batchnorm(rw, m.x, second.after(first), like=m.x)
+
+
+def _constants(m: Match) -> list[Tensor]:
+    found = [m.tensor(v) for node in (m.first, m.step) for v in node.inputs]
+    return [tensor for tensor in found if tensor is not None]
 
 
 _POINTWISE = frozenset(

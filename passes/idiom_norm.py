@@ -27,6 +27,23 @@ NORMALIZED = (P.Div(DIFFERENCE, ROOT), P.Mul(DIFFERENCE, INVERSE_ROOT).commutes(
 
 
 @graph_optimizer(P.any_of(*NORMALIZED), constants="epsilon", tag="E2")
+def fuse_instancenorm(m: Match, rw: Rewriter) -> Value:
+    """(x - mean) / Sqrt(ReduceMean((x - mean)^2) + epsilon) -> InstanceNormalization(x, 1, 0, epsilon)
+
+    Where both means run over every axis of an image behind the channels, whose number is known.
+    """
+    m.require(m.opset() >= 7, "elementwise operators broadcast differently before opset 7")
+    m.require(m.dtype(m.x) is DType.FLOAT, "not float32")
+    axes, shape = _normalized_axes(m), shape_of(m, m.x)
+    m.require(len(shape) >= 4 and axes == tuple(range(2, len(shape))), "it does not run over the image")
+    channels = shape[1].value
+    if channels is None:
+        m.refuse("the number of channels is not known")
+    scale, bias = (rw.const(np.full(channels, k), like=m.x) for k in (1, 0))
+    return rw.op.InstanceNormalization(m.x, scale, bias, epsilon=epsilon_of(m))
+
+
+@graph_optimizer(P.any_of(*NORMALIZED), constants="epsilon", tag="E2")
 def fuse_layernorm(m: Match, rw: Rewriter) -> Value:
     """(x - mean) / Sqrt(ReduceMean((x - mean)^2) + epsilon) -> LayerNormalization(x, 1, 0, epsilon)
 
@@ -34,31 +51,37 @@ def fuse_layernorm(m: Match, rw: Rewriter) -> Value:
     """
     m.require(m.opset() >= 17, "LayerNormalization needs opset 17")
     m.require(m.dtype(m.x) in (DType.FLOAT, DType.FLOAT16), "not float32 or float16")
-    axes = _normalized_axes(m)
-    shape = shape_of(m, m.x)
+    axes, shape = _normalized_axes(m), shape_of(m, m.x)
     m.require(axes == tuple(range(axes[0], len(shape))), "it does not run over the last axes")
-    sizes = [shape[axis].value for axis in axes]
-    known = [size for size in sizes if size is not None]
-    m.require(len(known) == len(sizes), "the sizes of the normalized axes are not known")
-    scale = rw.const(np.ones(known), like=m.x)
-    return rw.op.LayerNormalization(m.x, scale, axis=axes[0] - len(shape), epsilon=_epsilon(m))
+    return _layernorm(m, rw, m.x, axes)
 
 
 @graph_optimizer(P.any_of(*NORMALIZED), constants="epsilon", tag="E2")
-def fuse_instancenorm(m: Match, rw: Rewriter) -> Value:
-    """(x - mean) / Sqrt(ReduceMean((x - mean)^2) + epsilon) -> InstanceNormalization(x, 1, 0, epsilon)
+def fuse_layernorm_of_channels(m: Match, rw: Rewriter) -> Value:
+    """(x - mean) / Sqrt(ReduceMean((x - mean)^2) + epsilon) -> Transpose(LayerNormalization(Transpose(x)))
 
-    Where both means run over every axis behind the channels, whose number is known.
+    Where both means run over the channels.
     """
-    m.require(m.opset() >= 7, "elementwise operators broadcast differently before opset 7")
-    m.require(m.dtype(m.x) is DType.FLOAT, "not float32")
-    axes, shape = _normalized_axes(m), shape_of(m, m.x)
-    m.require(len(shape) >= 3 and axes == tuple(range(2, len(shape))), "it does not run over the image")
-    channels = shape[1].value
-    if channels is None:
-        m.refuse("the number of channels is not known")
-    scale, bias = (rw.const(np.full(channels, k), like=m.x) for k in (1, 0))
-    return rw.op.InstanceNormalization(m.x, scale, bias, epsilon=_epsilon(m))
+    m.require(m.opset() >= 17, "LayerNormalization needs opset 17")
+    m.require(m.dtype(m.x) in (DType.FLOAT, DType.FLOAT16), "not float32 or float16")
+    axes, rank = _normalized_axes(m), rank_of(m, m.x)
+    m.require(rank >= 3 and axes == (1,), "it does not run over the channels")
+    there = (0, *range(2, rank), 1)
+    back = (0, rank - 1, *range(1, rank - 1))
+    normalized = _layernorm(m, rw, rw.op.Transpose(m.x, perm=list(there)), axes)
+    return rw.op.Transpose(normalized, perm=list(back))
+
+
+def _layernorm(m: Match, rw: Rewriter, x: Value, axes: tuple[int, ...]) -> Value:
+    """LayerNormalization of ``x``, whose last axes are these axes of the matched value."""
+    shape = shape_of(m, m.x)
+    sizes = [shape[axis].value for axis in axes]
+    known = [size for size in sizes if size is not None]
+    m.require(len(known) == len(sizes), "the sizes of the normalized axes are not known")
+    made: Value = rw.op.LayerNormalization(
+        x, rw.const(np.ones(known), like=m.x), axis=-len(axes), epsilon=epsilon_of(m)
+    )
+    return made
 
 
 def _normalized_axes(m: Match) -> tuple[int, ...]:
@@ -70,7 +93,12 @@ def _normalized_axes(m: Match) -> tuple[int, ...]:
     return axes
 
 
-def _epsilon(m: Match) -> float:
+def epsilon_of(m: Match) -> float:
+    """The one number added under the root.
+
+    Raises:
+        Refusal: it is none, or negative.
+    """
     epsilon = m.f64(m.epsilon)
     m.require(epsilon.size == 1 and epsilon.ndim <= rank_of(m, m.x), "epsilon is no scalar")
     value = float(epsilon.reshape(()))
@@ -96,7 +124,7 @@ def fold_affine_into_layernorm(m: Match, rw: Rewriter) -> Value:
     sizes = constant_of(m, m.scale).shape
     m.require(len(sizes) == rank - axis, "the scale is broadcast")
     affine = affine_of(m, m.step, m.norm.value(), rank)
-    scale, shift = (_within(m, a, sizes) for a in (affine.scale, affine.shift))
+    scale, shift = (within(m, a, sizes) for a in (affine.scale, affine.shift))
     bias = shift if m.bias is None else np.broadcast_to(m.f64(m.bias), sizes) * scale + shift
     require_room(m, m.scale)
     new_scale = m.scale if affine.is_shift else rw.const(m.f64(m.scale) * scale, like=m.scale)
@@ -121,8 +149,12 @@ def fold_affine_into_instancenorm(m: Match, rw: Rewriter) -> Value:
     return made
 
 
-def _within(m: Match, constant: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
-    """The constant stretched to ``sizes``, its leading axes of size 1 dropped."""
+def within(m: Match, constant: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
+    """The constant stretched to ``sizes``, its leading axes of size 1 dropped.
+
+    Raises:
+        Refusal: it varies along another axis.
+    """
     extra = max(constant.ndim - len(sizes), 0)
     m.require(
         all(n == 1 for n in constant.shape[:extra])

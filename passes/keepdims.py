@@ -112,3 +112,33 @@ def replace_squeezed_split_by_gather(m: Match, rw: Rewriter) -> Value:
             squeezed = reader.op_type == "Squeeze" and axes_of(m, reader, 1, rank) == (axis,)
             m.require(squeezed, "a part is read with its axis")
     return rw.op.Gather(split.inputs[0], rw.const(np.array(m.part.output, np.int64)), axis=axis)
+
+
+@graph_optimizer(
+    P.one_of("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")(
+        P.one_of("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")(
+            "x", P.maybe(P.const("inner_axes")), name="inner"
+        ).once(),
+        P.maybe(P.const("outer_axes")),
+        name="outer",
+    ),
+    tag="E2",
+)
+def merge_reductions(m: Match, rw: Rewriter) -> Value:
+    """ReduceMean(ReduceMean(x, [3]), [2]) -> ReduceMean(x, [2, 3]), and the other reductions likewise"""
+    m.require(m.inner.op_type == m.outer.op_type, "they reduce in different ways")
+    rank = rank_of(m, m.x)
+    first = axes_of(m, m.inner, 1, rank)
+    keeps = m.inner.attr("keepdims", 1)
+    m.require(first and keeps == m.outer.attr("keepdims", 1), "one keeps its axes and one does not")
+    assert first is not None
+    left = list(range(rank)) if keeps else [axis for axis in range(rank) if axis not in first]
+    second = axes_of(m, m.outer, 1, len(left))
+    m.require(second, "the reduction is not over given axes")
+    axes = sorted({*first, *(left[axis] for axis in second or ())})
+    attributes = {name: value for name, value in m.inner.attributes.items() if name != "axes"}
+    if m.inner_axes is None:
+        made: Value = getattr(rw.op, m.inner.op_type)(m.x, **{**attributes, "axes": axes})
+    else:
+        made = getattr(rw.op, m.inner.op_type)(m.x, rw.const(np.array(axes, np.int64)), **attributes)
+    return made

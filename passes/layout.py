@@ -103,7 +103,7 @@ class _Layout:
         if node.op_type in SUMMING and not self.ctx.settings.admits(Exactness.E2):
             return ()
         role = permutable(self.graph, self.facts, node, rank)
-        if role is None:
+        if role is None or (role.by_rows and region.perm[-1] != rank - 1):
             return ()
         if not role.keeps_rank:
             if value == node.inputs[0] and drops_alike(

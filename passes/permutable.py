@@ -35,7 +35,8 @@ REDUCTIONS = _names(
 )
 
 
-SUMMING = (REDUCTIONS - {"ReduceMax", "ReduceMin"}) | FLATTENING
+BY_ROWS = _names("LayerNormalization RMSNormalization MatMul")
+SUMMING = (REDUCTIONS - {"ReduceMax", "ReduceMin"}) | FLATTENING | BY_ROWS
 """They add up numbers, and in another order of axes maybe in another order."""
 
 
@@ -48,11 +49,13 @@ class Permutable:
         rebuild: for a permutation (new axis i is old axis perm[i]) and the operands, the data
             already permuted, gives the new operands and attributes.
         keeps_rank: whether its results are permuted as well; else they stay as they are.
+        by_rows: whether the last axis must stay where it is.
     """
 
     data: tuple[int, ...]
     rebuild: Callable[[Perm, list[Value | None]], tuple[list[Value | None], dict[str, Any]]]
     keeps_rank: bool = True
+    by_rows: bool = False
 
 
 def permutable(graph: Graph, facts: Facts, node: Node, rank: int) -> Permutable | None:
@@ -73,9 +76,10 @@ def permutable(graph: Graph, facts: Facts, node: Node, rank: int) -> Permutable 
         return asker.reduction()
     if kind in ("QuantizeLinear", "DequantizeLinear"):
         return asker.quantization()
-    if kind == "Pad":
-        return asker.pad()
-    return asker.slice() if kind == "Slice" else None
+    if kind in BY_ROWS:
+        return asker.rows()
+    whole = {"Pad": asker.pad, "Resize": asker.resize, "Gather": asker.gather, "Slice": asker.slice}
+    return whole[kind]() if kind in whole else None
 
 
 _Rebuild = Callable[[Perm, list[Value | None]], tuple[list[Value | None], dict[str, Any]]]
@@ -152,6 +156,48 @@ class _Asker:
         dropped = {axis % self.rank for axis in self._ints("axes", 1) or ()}
         left = [axis for axis in perm if axis not in dropped]
         return left == sorted(left)
+
+    def rows(self) -> Permutable | None:
+        """What treats the rows along the last axis one by one, with constants only beside them."""
+        second = self.graph.tensor(self.node.input(1))
+        if len(self.node.outputs) > 1 or self.rank < 3:
+            return None
+        if self.node.op_type == "MatMul":
+            fits = second is not None and len(second.shape) == 2
+        else:
+            fits = self.node.attr("axis", -1) % self.rank == self.rank - 1
+            fits &= all(v is None or self.facts.rank(v) == 1 for v in self.node.inputs[1:])
+        return Permutable((0,), self.same, by_rows=True) if fits else None
+
+    def resize(self) -> Permutable | None:
+        """The scales, or sizes, move; a region or some axes only do not."""
+        node = self.node
+        if "axes" in node.attributes or self.graph.opset() < 11:
+            return None
+        if node.attr("coordinate_transformation_mode") == "tf_crop_and_resize":
+            return None
+        slots = [i for i in (2, 3) if node.input(i) is not None and self._length(node.input(i)) != 0]
+        if len(slots) != 1 or self._length(node.input(slots[0])) != self.rank:
+            return None
+        (slot,) = slots
+
+        def moved(perm: Perm, inputs: list[Value | None]) -> tuple[list[Value | None], dict[str, Any]]:
+            inputs[slot] = self.graph.add_constant(self._tensor(slot).array[list(perm)])
+            return inputs, dict(node.attributes)
+
+        return Permutable((0,), moved)
+
+    def _length(self, value: Value | None) -> int | None:
+        """The number of elements of a constant; ``None`` for what is none."""
+        tensor = self.graph.tensor(value)
+        return None if tensor is None else tensor.size
+
+    def gather(self) -> Permutable | None:
+        """The axis moves; the indices must be a vector, so that the rank stays."""
+        index = self.graph.tensor(self.node.input(1))
+        if index is None or len(index.shape) != 1:
+            return None
+        return Permutable((0,), self.axis("axis", 0))
 
     def quantization(self) -> Permutable | None:
         """One scale for all, or one for each place of an axis."""

@@ -10,13 +10,16 @@ from optimizer.ir import UsageError
 from optimizer.rewrite import Declared, Group, Pass, Pipeline, Rule, RulePass, default_registry, pass_of
 from passes import (
     arithmetic,
+    attention,
     boolean,
     cast,
     clip,
+    commute,
     contrib,
     control,
     cse,
     dce,
+    einsum,
     fold,
     fuse_affine,
     fuse_branches,
@@ -25,24 +28,35 @@ from passes import (
     fuse_gate,
     fuse_linear,
     fuse_pad,
+    fuse_rows,
+    fuse_siblings,
     fuse_view,
     identity,
     idiom_activation,
     idiom_gelu,
     idiom_norm,
+    idiom_pixel,
+    idiom_rms,
     idiom_softmax,
     infer,
     inline,
     keepdims,
+    latency_forms,
     layout,
+    lift,
+    masks,
+    merge_siblings,
+    pick_tokens,
     recurrent,
     sequence,
     shape,
+    shape_vectors,
     slice_concat,
     strength,
     target,
     transpose,
     view,
+    view_chain,
 )
 
 
@@ -59,21 +73,43 @@ PASSES: Mapping[str, tuple[Pass, ...]] = {
     "dce": (dce.DCE,),
     "fold": (fold.BIND, fold.FOLD),
     "shape": (
-        RulePass("shape", rules_of(target, shape, view, slice_concat, keepdims, fuse_view, recurrent)),
+        RulePass(
+            "shape", rules_of(target, shape, view, view_chain, slice_concat, keepdims, fuse_view, recurrent)
+        ),
         shape.SHARE,
+        shape_vectors.REBUILD,
     ),
-    "control": (control.CONTROL, RulePass("control", rules_of(sequence))),
-    "idiom": (RulePass("idiom", rules_of(idiom_norm, idiom_softmax, idiom_gelu, idiom_activation)),),
+    "control": (control.CONTROL, lift.LIFT, RulePass("control", rules_of(sequence))),
+    "idiom": (
+        RulePass(
+            "idiom",
+            rules_of(
+                idiom_norm, idiom_rms, idiom_softmax, idiom_gelu, idiom_activation, idiom_pixel, attention
+            ),
+        ),
+    ),
     "transpose": (RulePass("transpose", rules_of(transpose)),),
     "layout": (layout.LAYOUT,),
     "fuse": (
         RulePass(
             "fuse",
-            rules_of(fuse_pad, fuse_focus, fuse_gate, fuse_branches, fuse_conv, fuse_linear, fuse_affine),
+            rules_of(
+                fuse_pad,
+                fuse_focus,
+                fuse_gate,
+                fuse_branches,
+                fuse_conv,
+                fuse_linear,
+                fuse_rows,
+                fuse_affine,
+                fuse_siblings,
+                commute,
+                pick_tokens,
+            ),
         ),
     ),
-    "strength": (RulePass("strength", rules_of(strength)),),
-    "choose": (RulePass("choose", rules_of(contrib)),),
+    "strength": (RulePass("strength", rules_of(strength, einsum, masks)),),
+    "choose": (RulePass("choose", rules_of(latency_forms, contrib)), merge_siblings.MERGE_SIBLINGS),
     "cse": (cse.CSE,),
 }
 """What each name stands for, in the order in which its parts run."""

@@ -12,6 +12,7 @@ from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
 _VIEWS = frozenset(
     (
         "Slice",
+        "Split",
         "Expand",
         "Reshape",
         "Squeeze",

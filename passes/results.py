@@ -2,58 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+from networkx import ancestors, descendants
 
 from optimizer.ir import Graph, Node, Value
 
 
-def drop_unused_results(graph: Graph, node: Node) -> Node:
-    """The node, or a new one in its place that makes only what is read."""
+def drop_unused_results(graph: Graph, node: Node, is_kept: Callable[[Node], bool]) -> Node:
+    """The node, or a new one in its place that makes only what is read.
+
+    Args:
+        is_kept: nodes of the bodies that must stay, whatever they are for.
+    """
     if node.domain or node.op_type not in ("If", "Loop", "Scan"):
         return node
-    used = [graph.has_uses(node.value(i)) for i in range(len(node.outputs))]
-    if all(used):
+    used = [i for i in range(len(node.outputs)) if graph.has_uses(node.value(i))]
+    if len(used) == len(node.outputs):
         return node
     if node.op_type == "If":
-        kept = [i for i, is_used in enumerate(used) if is_used]
         for _, body in node.bodies:
-            _return_only(body, kept)
-        return _with_outputs(graph, node, kept, node.inputs)
+            _return_only(body, used)
+        return _with_outputs(graph, node, used, node.inputs)
     ((_, body),) = node.bodies
     if node.op_type == "Loop":
-        return _loop(graph, node, body, used)
-    return _scan(graph, node, body, used)
+        return _loop(graph, node, body, used, is_kept)
+    return _scan(graph, node, body, used, is_kept)
 
 
-def _loop(graph: Graph, node: Node, body: Graph, used: Sequence[bool]) -> Node:
-    """A carried value goes where the body does no more than hand it from one turn to the next."""
+def _loop(
+    graph: Graph, node: Node, body: Graph, used: Sequence[int], is_kept: Callable[[Node], bool]
+) -> Node:
     carried = len(node.inputs) - 2
-    kept = [i for i, is_used in enumerate(used) if is_used or (i < carried and _is_read(body, 2 + i, 1 + i))]
-    if len(kept) == len(used):
+    live = _live(body, {0, *(1 + i for i in used)}, {1 + i: 2 + i for i in range(carried)}, is_kept)
+    kept = [i for i in range(len(node.outputs)) if 1 + i in live]
+    if len(kept) == len(node.outputs):
         return node
     inputs = [*node.inputs[:2], *(node.inputs[2 + i] for i in kept if i < carried)]
-    formal = body.inputs
+    dropped = [body.inputs[2 + i] for i in range(carried) if i not in kept]
     _return_only(body, [0, *(1 + i for i in kept)])
-    fresh = _with_outputs(graph, node, kept, inputs)
-    for index in range(carried):
-        if index not in kept:
-            body.erase(formal[2 + index].node)
-    return fresh
+    _erase(body, dropped)
+    return _with_outputs(graph, node, kept, inputs)
 
 
-def _is_read(body: Graph, formal: int, result: int) -> bool:
-    """Whether the body reads a carried value for more than handing it on unchanged."""
-    return any(use.node != body.sink.id or use.slot != result for use in body.uses(body.inputs[formal]))
-
-
-def _scan(graph: Graph, node: Node, body: Graph, used: Sequence[bool]) -> Node:
+def _scan(
+    graph: Graph, node: Node, body: Graph, used: Sequence[int], is_kept: Callable[[Node], bool]
+) -> Node:
+    """Lists with an entry for each scanned result get shorter as well."""
     states = len(node.inputs) - node.attr("num_scan_inputs", 0)
-    kept = [i for i, is_used in enumerate(used) if is_used or i < states]
-    lists = ("scan_output_axes", "scan_output_directions")
-    if len(kept) == len(used) or graph.opset() < 9 or any(name in node.attributes for name in lists):
+    kept = sorted(_live(body, set(used), {i: i for i in range(states)}, is_kept))
+    if len(kept) == len(node.outputs) or not kept or graph.opset() < 9:
         return node
+    inputs = [node.inputs[i] for i in kept if i < states] + list(node.inputs[states:])
+    lists = {
+        name: [node.attr(name)[i - states] for i in kept if i >= states]
+        for name in ("scan_output_axes", "scan_output_directions")
+        if name in node.attributes
+    }
+    dropped = [body.inputs[i] for i in range(states) if i not in kept]
     _return_only(body, kept)
-    return _with_outputs(graph, node, kept, node.inputs)
+    _erase(body, dropped)
+    return _with_outputs(graph, graph.set_attrs(node, {**node.attributes, **lists}), kept, inputs)
+
+
+def _live(
+    body: Graph, results: set[int], formal_of: Mapping[int, int], is_kept: Callable[[Node], bool]
+) -> set[int]:
+    """The results that are wanted, and the carried values that they depend on, from turn to turn.
+
+    Args:
+        results: positions of the body's outputs that are read outside.
+        formal_of: for the output of a carried value, the input it comes back as.
+    """
+    needed = {node.id for node in body.nodes if is_kept(node)}
+    live, pending = set(results), set(results)
+    while pending or needed:
+        roots = needed | {body.outputs[i].node for i in pending}
+        reached = roots.union(*(ancestors(body.dag, root) for root in roots))
+        pending = {i for i, k in formal_of.items() if i not in live and body.inputs[k].node in reached}
+        live |= pending
+        needed = set()
+    return live
+
+
+def _erase(body: Graph, formals: Sequence[Value]) -> None:
+    """Erases formal inputs with all that depends on them alone."""
+    below = set().union(*(descendants(body.dag, formal.node) for formal in formals)) if formals else set()
+    for node in reversed(body.topological()):
+        if node.id in below and not body.users(node.id):
+            body.erase(node)
+    for formal in formals:
+        body.erase(formal.node)
 
 
 def _return_only(body: Graph, kept: Sequence[int]) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from optimizer.ir import Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
-from passes.known import constant_of
+from passes.known import constant_of, rank_of
 
 _MADE = P.SequenceConstruct(P.rest("parts"), name="made")
 
@@ -62,6 +62,36 @@ def take_from_split(m: Match, rw: Rewriter) -> Value:
     start = int(sizes[:index].sum()) if sizes.ndim else index * int(sizes)
     end = start + int(sizes[index] if sizes.ndim else sizes)
     return rw.op.Slice(m.x, *(rw.const(np.array([v], np.int64)) for v in (start, end, axis)))
+
+
+@graph_optimizer(P.SequenceErase(_MADE, P.maybe("i")), constants="i", tag="E0")
+def erase_from_new_sequence(m: Match, rw: Rewriter) -> Value:
+    """SequenceErase(SequenceConstruct(a, b, c), 1) -> SequenceConstruct(a, c)"""
+    index = -1 if m.i is None else int(constant_of(m, m.i).array.item())
+    m.require(-len(m.parts) <= index < len(m.parts), "the index is out of range")
+    m.require(len(m.parts) > 1, "nothing would be left of the sequence")
+    return rw.op.SequenceConstruct(*(part for k, part in enumerate(m.parts) if k != index % len(m.parts)))
+
+
+@graph_optimizer(
+    P.ConcatFromSequence(P.SplitToSequence("x", P.maybe("sizes"), name="split"), name="join"), tag="E0"
+)
+def join_split_sequence(m: Match, rw: Rewriter) -> Value:
+    """ConcatFromSequence(SplitToSequence(x)) -> x, along one axis"""
+    rank = rank_of(m, m.x)
+    same = (m.split.attr("axis", 0) - m.join.attr("axis", 0)) % rank == 0
+    m.require(same, "the pieces are joined along another axis")
+    dropped = m.sizes is None and not m.split.attr("keepdims", 1)
+    m.require(dropped == bool(m.join.attr("new_axis", 0)), "the axis is dropped, or there is a new one")
+    return m.x
+
+
+@graph_optimizer(P.OptionalGetElement("x"), tag="E0")
+def drop_get_of_tensor(m: Match, rw: Rewriter) -> Value:
+    """OptionalGetElement(x) -> x, where x is a tensor"""
+    fact = m.facts.of(m.x)
+    m.require(fact.type is None and fact.dtype is not None, "it may be an optional")
+    return m.x
 
 
 @graph_optimizer(P.OptionalGetElement(P.Optional("x")), tag="E0")

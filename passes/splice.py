@@ -37,13 +37,13 @@ def splice(
         tensor = source.tensor(value)
         assert tensor is not None
         if source.has_uses(value) and value not in bound:
-            bound[value] = target.add_constant(tensor, _info(source.info(value), taken))
+            bound[value] = target.add_constant(tensor, free_info(source.info(value), taken))
     for node in source.topological():
         made = target.add(
             node.op_type,
             _trimmed(node, [None if v is None else bound[v] for v in node.inputs]),
             _resolved(node.attributes, given),
-            [_info(info, taken) for info in node.outputs],
+            [free_info(info, taken) for info in node.outputs],
             domain=node.domain,
             captures=[b for v in node.captures if (b := bound[v]) is not None],
             overload=node.overload,
@@ -61,7 +61,8 @@ def _trimmed(node: Node, inputs: list[Value | None]) -> list[Value | None]:
     return inputs
 
 
-def _info(info: ValueInfo, taken: set[str]) -> ValueInfo:
+def free_info(info: ValueInfo, taken: set[str]) -> ValueInfo:
+    """``info``, without its name where that is taken already; the name is taken from now on."""
     if not info.name or info.name in taken:
         return replace(info, name="")
     taken.add(info.name)

@@ -41,6 +41,7 @@ def reshape_target(
         else:
             target.append(REST)
     m.require(target.count(REST) <= 1, "several dimensions of the target are not known")
+    m.require(max(target, default=0) < 2**63, "the size of a dimension overflows")
     if REST in target:
         place = target.index(REST)
         others = [dim for axis, dim in enumerate(result) if axis != place]

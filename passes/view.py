@@ -66,7 +66,7 @@ def merge_views(m: Match, rw: Rewriter) -> Value:
 _EXPANDED = P.Expand("x", "target", name="expand")
 _ELEMENTWISE = P.one_of(
     *("Add", "Sub", "Mul", "Div", "Pow", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"),
-    *("And", "Or", "Xor", "Mod", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor"),
+    *("Max", "Min", "And", "Or", "Xor", "Mod", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor"),
 )
 
 

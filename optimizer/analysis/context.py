@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
 
 class Inconsistent(Exception):
-    """The node cannot run: its inputs contradict what its operator asks for."""
+    """The node cannot run: its inputs contradict what its operator asks for.
+
+    Attributes:
+        certain: every runtime refuses it, whatever the sizes that are not known.
+    """
+
+    def __init__(self, text: str, *, certain: bool = True) -> None:
+        super().__init__(text)
+        self.certain = certain
 
 
 class InferContext:
@@ -112,6 +120,10 @@ class InferContext:
     def demand(self, p: Dim, q: Dim) -> None:
         """States that the node fails at run time, empty tensors included, unless ``p`` equals ``q``."""
         self.facts.note_equal(p, q)
+
+    def demand_at_least(self, dim: Dim, least: int) -> None:
+        """States that the node fails at run time unless ``dim >= least``."""
+        self.facts.note_at_least(dim, least)
 
     def body(self, position: int) -> Facts:
         """The facts of its body ``position``."""

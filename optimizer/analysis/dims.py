@@ -189,14 +189,9 @@ class Dim:
     @property
     def leaves(self) -> frozenset[Atom]:
         """The named and unknown atoms it depends on."""
-        found: set[Atom] = set()
-        for monomial in self.terms:
-            for atom in monomial:
-                if atom.is_leaf:
-                    found.add(atom)
-                else:
-                    found.update(*(argument.leaves for argument in atom.args))
-        return frozenset(found)
+        atoms = {atom for monomial in self.terms for atom in monomial}
+        below = (argument.leaves for atom in atoms for argument in atom.args)
+        return frozenset({atom for atom in atoms if atom.is_leaf}.union(*below))
 
     @property
     def is_known(self) -> bool:
@@ -221,7 +216,7 @@ class Dim:
     def to_decl(self) -> int | str | None:
         """What a type declares for it: a number, a name or expression, ``None`` where unknown."""
         if self.value is not None:
-            return self.value
+            return self.value if abs(self.value) < 2**63 else None
         return str(self) if all(atom.kind == "name" for atom in self.leaves) else None
 
     def __str__(self) -> str:

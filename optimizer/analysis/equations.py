@@ -1,4 +1,4 @@
-"""Equalities of dims that every run that succeeds satisfies, kept as a substitution of atoms."""
+"""What every run that succeeds satisfies about sizes, kept as a substitution of atoms."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from optimizer.analysis import polynomial
-from optimizer.analysis.atoms import Atom
+from optimizer.analysis.atoms import Atom, named_atom
 from optimizer.analysis.dims import Dim, make
 from optimizer.analysis.elements import Element, Elements, Ratio
 from optimizer.analysis.fact import Fact
@@ -25,9 +25,15 @@ class Equations:
     def __init__(self) -> None:
         self._replacements: dict[Atom, Dim] = {}
         self._resolved: dict[Dim, Dim] = {}
+        self._version = 0
 
     def __len__(self) -> int:
         return len(self._replacements)
+
+    @property
+    def version(self) -> int:
+        """Grows whenever something is learnt."""
+        return self._version
 
     def state(self, p: Dim, q: Dim) -> None:
         """Adds ``p == q``, where it can be solved for an atom. O(equations)."""
@@ -43,7 +49,37 @@ class Equations:
         if found is None or found[0][0] < 0:
             return
         atom = found[1]
-        solution = _without(difference, atom) * -difference.terms[(atom,)]
+        self._replace(atom, _without(difference, atom) * -difference.terms[(atom,)])
+
+    def raise_to(self, dim: Dim, least: int) -> None:
+        """Adds ``dim >= least``, where that limits single atoms. A product is not 0 if no factor is."""
+        dim = self.resolve(dim)
+        if dim.bounds[0] >= least:
+            return
+        terms = {m: c for m, c in dim.terms.items() if m}
+        if len(terms) != 1:
+            return
+        ((monomial, coefficient),) = terms.items()
+        if coefficient < 0:
+            return
+        low = -((dim.terms.get((), 0) - least) // coefficient)  # of the product
+        if len(monomial) > 1:
+            low = 1 if low >= 1 and all(atom.lo >= 0 for atom in monomial) else 0
+        for atom in dict.fromkeys(monomial):
+            self._raise_atom(atom, low)
+
+    def _raise_atom(self, atom: Atom, low: int) -> None:
+        if atom.kind == "fdiv" and atom.args[1].value is not None and low > 0:
+            self.raise_to(atom.args[0], low * atom.args[1].value)
+        if not atom.is_leaf or atom.lo >= low or low > atom.hi:
+            return
+        if atom.kind == "fresh":
+            self._replace(atom, Dim.fresh(atom.name, low, atom.hi))
+        else:
+            self._replace(atom, make({(named_atom(atom.kind, atom.name, low, atom.hi, atom.divisor),): 1}))
+
+    def _replace(self, atom: Atom, solution: Dim) -> None:
+        self._version += 1
         self._replacements = {a: d.substitute({atom: solution}) for a, d in self._replacements.items()}
         self._replacements[atom] = solution
         self._resolved.clear()

@@ -5,37 +5,22 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from networkx import ancestors
+from networkx import descendants
 
-from optimizer.analysis import onnx_fallback, scopes
+from optimizer.analysis import scopes
 from optimizer.analysis.atoms import mark
-from optimizer.analysis.context import Inconsistent, InferContext
-from optimizer.analysis.declared import Names, clash, declared_fact, with_declared_type
+from optimizer.analysis.declared import Names
 from optimizer.analysis.dims import Dim, DimLike
 from optimizer.analysis.elements import Elements
 from optimizer.analysis.equations import Equations
-from optimizer.analysis.fact import UNKNOWN, Fact, Shape, conflict, meet
+from optimizer.analysis.fact import Fact, Shape, conflict, meet
+from optimizer.analysis.inference import Functions, Inference
 from optimizer.analysis.ranges import SizeRange
-from optimizer.analysis.registry import InferResult, rule_for
-from optimizer.ir import (
-    IR_DOMAIN,
-    Attribute,
-    DType,
-    Function,
-    Graph,
-    InvalidGraph,
-    Node,
-    Value,
-    ValueInfo,
-)
-
-Functions = Mapping[tuple[str, str, str], Function]
-MAX_CALL_DEPTH = 32
-MAX_ROUNDS = 3
-"""How often inference is repeated with what it has found to be equal."""
+from optimizer.analysis.settling import decide_conditions, settle
+from optimizer.ir import Attribute, DType, Function, Graph, InvalidGraph, Node, Value
 
 
-class Facts:
+class Facts(Inference):
     """Facts about the values of one graph. They stay true whatever is rewritten, since a rewrite never
     changes what an existing value computes; values made by an edit are inferred when asked for.
 
@@ -52,9 +37,9 @@ class Facts:
         attributes: in a function, the attributes it was called with.
 
     Attributes:
-        names: what names of dimensions stand for.
-        equations: what must be equal for the model to run, once ``settle`` has looked for it.
-        warnings: contradictions found so far, one line each; shared by all scopes of a model.
+        demanding: what the operator at hand asks of sizes is taken note of.
+        needed: the vertices that always run, while that is looked at.
+        failures: where set, nodes that cannot run are noted here, and there is no warning.
         mark: unknown dimensions made at or after it may be particular to this scope.
     """
 
@@ -84,8 +69,9 @@ class Facts:
         self._bodies: dict[tuple[int, int], Facts] = {}
         self._sizes: set[Dim] = set()
         self._depth: int = 0 if caller is None else caller._depth + 1
-        self._demanding: bool = caller is not None and caller._demanding
-        self._needed: frozenset[int] = frozenset()
+        self.demanding: bool = caller is not None and caller.demanding
+        self.needed: frozenset[int] = frozenset()
+        self.failures: list[tuple[int, str]] | None = None
 
     # ---------------------------------------------------------------- queries
 
@@ -131,6 +117,10 @@ class Facts:
             known = self.trial(node, position, scopes.body_inputs(self, node, position))
             known.mark = start
             self._bodies[node.id, position] = known
+            if self.failures is not None:
+                known.failures = []
+            elif any(inner.op == "If" for inner in graph.nodes):
+                decide_conditions(known)
         return known
 
     def trial(self, node: Node, position: int, inputs: Sequence[Fact]) -> Facts:
@@ -156,27 +146,51 @@ class Facts:
     # ---------------------------------------------------------------- what must hold for it to run
 
     def settle(self) -> Facts:
-        """Infers everything, and from it what sizes must be equal for the model to run; returns itself.
+        """Infers everything, and from it what must hold for the model to run; returns itself.
 
         Only operators that run whatever the inputs are count: not those in bodies, and not those that
-        no output needs. O(nodes), up to three times.
+        no output needs. O(nodes), a few times.
         """
-        self._needed = frozenset(ancestors(self.graph.dag, self.graph.sink.id))
-        for _ in range(MAX_ROUNDS):
-            before = len(self.equations)
-            self.refresh()
-            if len(self.equations) == before:
-                break
-            resolve = self.equations.resolve_fact
-            self._known = {key: tuple(map(resolve, known)) for key, known in self._known.items()}
-            self._bodies.clear()
-        self._needed, self._demanding = frozenset(), False
+        settle(self)
         return self
 
     def note_equal(self, p: Dim, q: Dim) -> None:
         """Takes note that the operator at hand fails unless the two are equal."""
-        if self._demanding and p is not q:
+        if self.demanding and p is not q:
             self.equations.state(p, q)
+
+    def note_at_least(self, dim: Dim, least: int) -> None:
+        """Takes note that the operator at hand fails unless ``dim >= least``."""
+        if self.demanding:
+            self.equations.raise_to(dim, least)
+
+    def resolve(self) -> None:
+        """Puts what must be equal into everything that is known."""
+        resolve = self.equations.resolve_fact
+        self._known = {key: tuple(map(resolve, known)) for key, known in self._known.items()}
+        self._bodies.clear()
+
+    def supposing(self, value: Value, contents: Elements, needed: frozenset[int]) -> list[str]:
+        """How the scope could not run if ``value`` held ``contents``; empty where that is not found.
+
+        Args:
+            needed: the vertices that always run.
+        """
+        below = descendants(self.graph.dag, value.node)
+        twin = Facts(self.graph, self.functions, caller=self, inputs=self._inputs, attributes=self.attributes)
+        twin._outer, twin.mark, twin.warnings, twin.demanding = self._outer, self.mark, [], False
+        twin._known = {key: known for key, known in self._known.items() if key not in below}
+        fact = self.of(value)
+        known = twin._known[value.node]
+        supposed = Fact(fact.dtype, fact.shape, contents)
+        twin._known[value.node] = (*known[: value.output], supposed, *known[value.output + 1 :])
+        twin.failures = []
+        for key in sorted(below & needed):
+            if self.graph.node(key).is_operator:
+                twin.of(self.graph.node(key).value())
+                if found := [text for place, text in twin.failures if place in needed]:
+                    return found
+        return []
 
     # ---------------------------------------------------------------- updates
 
@@ -232,7 +246,7 @@ class Facts:
             if not node.is_operator:
                 self._known[key] = before[key] if key in before else self._infer(node)
         for node in self.graph.topological():
-            self._demanding = node.id in self._needed
+            self.demanding = node.id in self.needed
             made = self._infer(node)
             old = before.get(node.id, ())
             self._known[node.id] = (*map(meet, old, made), *made[len(old) :])
@@ -258,86 +272,13 @@ class Facts:
                 opened.add(key)
                 stack.extend(missing)
 
-    def _infer(self, node: Node) -> tuple[Fact, ...]:
-        if node.domain == IR_DOMAIN:
-            return (self._vertex(node),) * len(node.outputs)
-        known = self._known
-        inputs = [None if v is None else known[v.node][v.output] for v in node.inputs]
-        context = InferContext(node, self, inputs)
-        rule = rule_for(node.domain, node.op_type, self.graph.opset(node.domain))
-        function = None if rule else self.functions.get((node.domain, node.op_type, node.overload))
-        made: InferResult = None
-        opaque = False
-        try:
-            if rule is not None:
-                made = rule(context)
-            elif function is not None:
-                made = self._call(function, context)
-            else:
-                made = onnx_fallback.infer_node(context)
-                opaque = made is None
-        except Inconsistent as fault:
-            self._warn(node, str(fault))
-        except Exception as fault:  # a rule of a user, or attributes that mean nothing
-            self._warn(node, f"its shape could not be inferred ({type(fault).__name__}: {fault})")
-        facts = (made,) if isinstance(made, Fact) else made or ()
-        if len(facts) == len(node.outputs) and None not in facts and not _any_declared(node):
-            return tuple(fact or UNKNOWN for fact in facts)
-        padded = (*facts, *(None,) * len(node.outputs))
-        return tuple(
-            self._reconciled(node, info, fact or UNKNOWN, opaque)
-            for info, fact in zip(node.outputs, padded, strict=False)
-        )
+    def _callee(
+        self, function: Function, inputs: Mapping[Value, Fact], attributes: Mapping[str, Attribute]
+    ) -> Facts:
+        return Facts(function.graph, self.functions, caller=self, inputs=inputs, attributes=attributes)
 
-    def _call(self, function: Function, context: InferContext) -> InferResult:
-        if self._depth >= MAX_CALL_DEPTH:
-            return None
-        given = dict(function.defaults)
-        for name, attribute in context.node.attributes.items():
-            bound = self.attributes.get(attribute.reference) if attribute.reference else attribute
-            if bound is not None:
-                given[name] = bound
-        seeds = {v: f or UNKNOWN for v, f in zip(function.graph.inputs, context.inputs, strict=False)}
-        callee = Facts(function.graph, self.functions, caller=self, inputs=seeds, attributes=given)
-        return [callee.of(value) for value in function.graph.outputs]
-
-    # ---------------------------------------------------------------- what is not an operator
-
-    def _vertex(self, node: Node) -> Fact:
-        if node.op_type == "Constant":
-            tensor = node.attr("value")
-            return Fact.tensor(tensor.dtype, tensor.shape, Elements.of_tensor(tensor))
-        if node.op_type == "Capture" and self._outer is not None:
-            outer, owner, position = self._outer
-            index = self.graph.captures.index(node.value())
-            return outer.of(outer.graph.node(owner).captures_of(position)[index])
-        if node.op_type not in ("Input", "Capture"):
-            return UNKNOWN
-        declared = self._declared(node.outputs[0])
-        seed = None if self._inputs is None else self._inputs.get(node.value())
-        return declared if seed is None else seed
-
-    def _declared(self, info: ValueInfo) -> Fact:
-        """What the type of a graph input (or of an opaque node's output) states."""
-        nameable = self._outer is None and self._inputs is None
-        return self.equations.resolve_fact(declared_fact(info, self.names, nameable=nameable))
-
-    def _reconciled(self, node: Node, info: ValueInfo, inferred: Fact, opaque: bool) -> Fact:
-        """The inferred fact, held against the declared type; the declared one where nothing infers it."""
-        if info.type is None:
-            return inferred
-        if opaque:
-            return self._declared(info)
-        fault = clash(inferred, info)
-        if fault:
-            self._warn(node, fault)
-        return with_declared_type(inferred, info)
-
-    def _warn(self, node: Node, text: str) -> None:
-        line = f"{self.graph.label(node)}: {text}"
-        if line not in self.warnings:
-            self.warnings.append(line)
-
-
-def _any_declared(node: Node) -> bool:
-    return any(info.type is not None for info in node.outputs)
+    def _impossible(self, node: Node, text: str, *, certain: bool) -> None:
+        if self.failures is None:
+            self._warn(node, text)
+        elif certain:
+            self.failures.append((node.id, text))

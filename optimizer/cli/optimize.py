@@ -32,7 +32,7 @@ _OPTIONS = (
                  help="What decides where fewer nodes and lower latency conflict."),
     click.option("--size-limit", metavar="SIZE|none", help="Bytes the file may grow [1 MiB + 10 %]."),
     click.option("--target", type=click.Choice(["onnxruntime"]), help="Admit this runtime's own operators."),
-    click.option("--opset", metavar="N|fused", help="Convert to it first; fused: the one with all fused operators."),
+    click.option("--opset", metavar="N|fused", help="Convert to it first (fused: with all fused operators)."),
     click.option("--freeze-initializers", is_flag=True, help="Treat overridable initializers as constants."),
     click.option("--keep-functions", is_flag=False, flag_value="*", metavar="[=DOMAIN]", multiple=True,
                  help="Do not inline functions (of this domain)."),
@@ -46,6 +46,8 @@ _OPTIONS = (
     click.option("--max-abs-error", type=float, metavar="E", help="Fail above this absolute error."),
     click.option("--require-verified", is_flag=True, help="Fail unless both engines could verify it."),
     click.option("--no-rollback", is_flag=True, help="Fail on a wrong rewrite instead of undoing it."),
+    click.option("--stop", is_flag=True, help="The same: stop at the first wrong rewrite."),
+    click.option("--save-log", metavar="L.json", help="Write which rule was applied where (oinfer replay)."),
     click.option("--report", metavar="FILE.json", help="Write the report as JSON."),
     click.option("--external-data", is_flag=True, help="Constants into a file beside OUT."),
     click.option("--print-after", metavar="PASS|all", help="Print what a pass changed, as a diff."),
@@ -122,7 +124,8 @@ def _keywords(options: dict[str, Any]) -> dict[str, Any]:
         "verify": "off" if options["no_verify"] else options["verify"],
         "seeds": options["check"],
         "max_abs_error": options["max_abs_error"],
-        "rollback": not options["no_rollback"],
+        "save_log": options["save_log"],
+        "rollback": not (options["no_rollback"] or options["stop"]),
         "require_verified": options["require_verified"],
     }
 

@@ -86,6 +86,18 @@ def names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
+def numbers(text: str) -> list[float]:
+    """``0.485,0.456`` -> [0.485, 0.456].
+
+    Raises:
+        click.BadParameter: not of that form.
+    """
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"'{text}' is not a list of numbers as in 0.5,0.5,0.5") from None
+
+
 def assignments(texts: Iterable[str]) -> dict[str, str]:
     """``x=x.npy`` -> {"x": "x.npy"}.
 

@@ -1,85 +1,244 @@
-"""Reading and writing arrays, and running a model on them."""
+"""Running a model: inputs from files or a seed, one engine or both, outputs on the screen and in files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
+from optimizer.cli.images import is_image, read_image
+from optimizer.cli.trace import Trace, describe_output
 from optimizer.io import load
-from optimizer.ir import StorageError, UsageError
+from optimizer.ir import Model, StorageError, UsageError, Value
 
 if TYPE_CHECKING:
-    from optimizer.runtime.options import MissingPolicy
+    from optimizer.runtime import Options
+
+Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def read_arrays(files: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """Reads one ``.npy`` file per input.
+@dataclass(frozen=True)
+class RunOptions:
+    """What the command line asks for.
+
+    Attributes:
+        files: a file for each input that is given.
+        mean, std, layout: how a picture becomes a tensor.
+        stop_at: run only what this tensor needs.
+    """
+
+    files: Mapping[str, str]
+    mean: Sequence[float] = (0.0,)
+    std: Sequence[float] = (1.0,)
+    layout: str | None = None
+    seed: int = 0
+    engine: str = "numpy"
+    trace: bool = False
+    memory: bool = False
+    stop_at: str | None = None
+    max_nodes: int | None = None
+    allow_missing_kernels: bool = False
+    verbose: bool = False
+
+
+def run_model(path: str, options: RunOptions) -> tuple[dict[str, Any], bool]:
+    """Runs a model and prints what was asked for on the way.
+
+    Returns:
+        The outputs by name, and whether the engines agree (True where only one ran).
 
     Raises:
-        StorageError: a file is missing or not an array.
+        UsageError: there is no such input or tensor, or a file does not fit.
+        OptimizerError: the model cannot be loaded or run.
     """
-    arrays = {}
-    for name, path in files.items():
-        try:
-            arrays[name] = np.load(path, allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise StorageError(f"input '{name}': cannot read an array from {path}: {error}") from error
-        if not isinstance(arrays[name], np.ndarray):
-            raise StorageError(f"input '{name}': {path} holds several arrays, one .npy is needed")
-    return arrays
+    model = load(path)
+    feeds = _feeds(model, options)
+    if options.engine == "numpy":
+        return _run_numpy(model, feeds, options), True
+    return _run_compared(model, feeds, options)
 
 
-def run_model(
-    path: str,
-    given: Mapping[str, np.ndarray],
-    seed: int,
-    *,
-    max_nodes: int | None,
-    allow_missing_kernels: bool,
-    verbose: bool,
-) -> dict[str, Any]:
-    """Runs a model; inputs not given are made from the seed.
+# -------------------------------------------------------------------- inputs
 
-    Raises:
-        UsageError: an input of that name does not exist.
-    """
-    from optimizer.runtime import Options, Session
+
+def _feeds(model: Model, options: RunOptions) -> dict[str, Any]:
     from optimizer.verify import make_feeds
 
-    model = load(path)
-    names = [model.graph.info(value).name for value in model.graph.inputs]
-    for name in given:
-        if name not in names:
-            raise UsageError(f"no input is called '{name}'; the inputs are {', '.join(names) or 'none'}")
-    feeds = make_feeds(model, seed) | dict(given) if set(names) - set(given) else dict(given)
-    policy: MissingPolicy = "allow" if allow_missing_kernels else "error"
-    options = Options(verbose=verbose, max_nodes=max_nodes, allow_missing_kernels=policy, seed=seed)
-    return Session(model, options).run(feeds)
+    infos = {model.graph.info(value).name: model.graph.info(value) for value in model.graph.inputs}
+    given = {name: _read_array(name, file) for name, file in options.files.items() if not is_image(file)}
+    for name in options.files:
+        if name not in infos:
+            raise UsageError(f"no input is called '{name}'; the inputs are {', '.join(infos) or 'none'}")
+    for name, file in options.files.items():
+        if is_image(file):
+            given[name] = read_image(file, infos[name], options.mean, options.std, options.layout)
+    if set(infos) <= set(given):
+        return given
+    return make_feeds(model, options.seed, _sizes(model, given, options)) | given
 
 
-def describe_output(name: str, value: Any) -> str:
-    """``name: dtype [shape] min .. max`` in one line."""
-    if not isinstance(value, np.ndarray):
-        count = f" of {len(value)}" if isinstance(value, list) else ""
-        return f"{name}: {type(value).__name__}{count}"
-    text = f"{name}: {value.dtype} {list(value.shape)}"
-    if value.size and value.dtype.kind in "fiub":
-        wide = value.astype(np.float64)
-        text += f" min {wide.min():.6g} max {wide.max():.6g}"
-        bad = int(np.count_nonzero(~np.isfinite(wide)))
-        text += f" ({bad} not finite)" if bad else ""
-    return text
+def _read_array(name: str, path: str) -> Array:
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise StorageError(f"input '{name}': cannot read an array from {path}: {error}") from error
+    if not isinstance(found, np.ndarray):
+        raise StorageError(f"input '{name}': {path} holds several arrays, one .npy is needed")
+    return found
+
+
+def _sizes(model: Model, given: Mapping[str, Array], options: RunOptions) -> dict[str, int]:
+    """Sizes for the open dims of inputs that are not given: those of the given ones, or what runs."""
+    from optimizer.verify import EngineError, NumPy, find_sizes, make_feeds
+    from optimizer.verify.feeds import symbols_of
+
+    symbols = symbols_of(model)
+    fixed = {
+        key: given[info.name].shape[axis]
+        for key, places in symbols.items()
+        for info, axis in places
+        if info.name in given and 0 <= axis < given[info.name].ndim
+    }
+    if set(symbols) <= set(fixed):
+        return fixed
+    try:
+        engine = NumPy(model)
+    except EngineError:  # an operator without a kernel: nothing can be tried
+        return fixed
+
+    def run(sizes: Mapping[str, int]) -> object:
+        return engine.run(make_feeds(model, options.seed, {**sizes, **fixed}) | dict(given))
+
+    accepted = find_sizes(model, run, wanted=1).accepted
+    return {**accepted[0], **fixed} if accepted else fixed
+
+
+# -------------------------------------------------------------------- one engine
+
+
+def _executor_options(options: RunOptions, trace: Trace | None = None) -> Options:
+    from optimizer.runtime import Options
+
+    return Options(
+        verbose=options.verbose,
+        max_nodes=options.max_nodes,
+        allow_missing_kernels="allow" if options.allow_missing_kernels else "error",
+        seed=options.seed,
+        profile_memory=options.memory,
+        after_node=trace.after_node if trace else None,
+    )
+
+
+def _run_numpy(model: Model, feeds: Mapping[str, Any], options: RunOptions) -> dict[str, Any]:
+    from optimizer.runtime import LimitReached, Session
+
+    trace = Trace() if options.trace else None
+    session = Session(model, _executor_options(options, trace))
+    try:
+        outputs = session.run(feeds, stop_at=options.stop_at)
+    except LimitReached as limit:
+        click.echo(f"{limit}; these tensors were live:")
+        outputs = limit.partial
+    if trace:
+        trace.finish()
+    if options.memory:
+        _print_memory(model, session.context.memory.peak, session.context.memory.peak_at)
+    return outputs
+
+
+def _print_memory(model: Model, peak: int, peak_at: str) -> None:
+    tensors = [model.graph.tensor(value) for value in model.graph.constants]
+    weights = sum(tensor.nbytes for tensor in tensors if tensor is not None)
+    place = f", reached at {peak_at}" if peak_at else ""
+    click.echo(f"memory: {peak / 1e6:.2f} MB of intermediates at most{place}")
+    click.echo(f"memory: {weights / 1e6:.2f} MB of constants")
+
+
+# -------------------------------------------------------------------- the other engine
+
+
+def _run_compared(model: Model, feeds: Mapping[str, Any], options: RunOptions) -> tuple[dict[str, Any], bool]:
+    """onnxruntime alone, or both with every tensor compared."""
+    from optimizer.cli import walk
+
+    if options.memory and options.engine == "onnxruntime":
+        raise UsageError("--memory is a profile of the NumPy executor: use --engine numpy")
+    stop = _named(model, options.stop_at) if options.stop_at else None
+    nodes = walk.chosen_nodes(model, stop, options.max_nodes)
+    ours: dict[Value, Any] = {}
+    if options.engine == "both":
+        ours = walk.numpy_values(model, nodes, feeds, _executor_options(options))
+    theirs, seconds = walk.onnxruntime_values(model, nodes, feeds, walk.not_given(model, ours))
+    if options.trace:
+        trace = Trace()
+        for node in nodes:
+            made = [theirs.get(node.value(i)) for i in range(len(node.outputs))]
+            trace.after_node(node, [theirs.get(v) for v in node.operands if v], made, seconds.get(node.id))
+        trace.finish()
+    agree = True
+    if options.engine == "both":
+        parting = walk.find_parting(nodes, ours, theirs)
+        agree = not parting.fault
+        click.echo(_describe_parting(model, parting))
+        if nearer := walk.nearer_to_truth(model, parting, ours, theirs, feeds):
+            click.echo(f"computed in float64, {nearer} is the nearer one there")
+    return _results(model, stop, options, ours or theirs), agree
+
+
+def _describe_parting(model: Model, parting: Any) -> str:
+    close = f"largest relative difference {parting.largest:.2g}" + (
+        f" at {parting.where}" if parting.where else ""
+    )
+    if not parting.fault:
+        return f"both engines agree on all {parting.compared} tensors; {close}"
+    before = f"the {parting.compared - 1} tensors before it agree ({close})"
+    return f"the engines part at {model.graph.label(parting.node)} -> {parting.fault}; {before}"
+
+
+def _named(model: Model, name: str) -> Value:
+    graph = model.graph
+    for node in graph.nodes:
+        for index, info in enumerate(node.outputs):
+            if info.name == name:
+                return node.value(index)
+    for info, value in zip(graph.sink.outputs, graph.outputs, strict=True):
+        if info.name == name:
+            return value
+    raise UsageError(f"no node of the main graph makes a tensor '{name}'")
+
+
+def _results(
+    model: Model, stop: Value | None, options: RunOptions, values: Mapping[Value, Any]
+) -> dict[str, Any]:
+    if stop is not None:
+        return {str(options.stop_at): values[stop]} if stop in values else {}
+    graph = model.graph
+    named = zip(graph.sink.outputs, graph.outputs, strict=True)
+    return {info.name: values[value] for info, value in named if value in values}
+
+
+# -------------------------------------------------------------------- outputs
+
+
+def print_outputs(outputs: Mapping[str, Any]) -> None:
+    """One line per output."""
+    for name, value in outputs.items():
+        click.echo(describe_output(name, value))
 
 
 def write_arrays(outputs: Mapping[str, Any], folder: Path) -> None:
     """Writes each array output as ``NAME.npy``; characters that no file name takes become ``_``."""
     folder.mkdir(parents=True, exist_ok=True)
+    taken: set[str] = set()
     for name, value in outputs.items():
         if isinstance(value, np.ndarray) and value.dtype != object:
-            safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
+            safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name) or "_"
+            while safe in taken:
+                safe += "_"
+            taken.add(safe)
             np.save(folder / f"{safe}.npy", value)
             click.echo(f"wrote {folder / f'{safe}.npy'}")

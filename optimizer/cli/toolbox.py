@@ -9,7 +9,10 @@ from typing import Any
 import click
 
 from optimizer.cli import parsing
+from optimizer.cli.bisect import bisect
 from optimizer.cli.errors import reported
+from optimizer.cli.reduce import reduce
+from optimizer.cli.replay import replay
 
 _DEBUG = click.option("--debug", is_flag=True, help="Print the traceback of an error.")
 
@@ -75,22 +78,46 @@ def check(a: str, b: str, max_abs_error: float | None, seeds: int, as_json: bool
 
 @main.command()
 @click.argument("model", metavar="MODEL")
-@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Feed this array.")
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="Feed this .npy file or picture.")
+@click.option("--mean", default="0", metavar="M,...", help="Subtracted from a picture in 0..1 [0].")
+@click.option("--std", default="1", metavar="S,...", help="What it is divided by then [1].")
+@click.option("--layout", type=click.Choice(["NCHW", "NHWC"]), help="Of a picture [by its input's shape].")
 @click.option("--seed", type=int, default=0, metavar="N", help="Seed of the inputs not given [0].")
-@click.option("--save", "folder", metavar="DIR", help="Write the outputs as .npy files there.")
+@click.option("--engine", type=click.Choice(["numpy", "onnxruntime", "both"]), default="numpy")
+@click.option("--trace", is_flag=True, help="Print time, type, shape and range of every node's results.")
+@click.option("--memory", is_flag=True, help="Print the most memory that intermediates took.")
+@click.option("--stop-at", metavar="TENSOR", help="Run only what this tensor needs, and print it.")
 @click.option("--max-nodes", type=click.IntRange(min=1), metavar="N", help="Stop after this many nodes.")
+@click.option("--save", "folder", metavar="DIR", help="Write the outputs as .npy files there.")
 @click.option("--allow-missing-kernels", is_flag=True, help="Run what can be run.")
-@click.option("-v", "--verbose", is_flag=True, help="Print a line for each node.")
+@click.option("-v", "--verbose", is_flag=True, help="Print a line for each node, those of bodies too.")
 @_DEBUG
 def run(
-    model: str, inputs: tuple[str, ...], seed: int, folder: str | None, debug: bool, **options: Any
+    model: str,
+    inputs: tuple[str, ...],
+    mean: str,
+    std: str,
+    folder: str | None,
+    debug: bool,
+    **options: Any,
 ) -> None:
-    """Runs a model in the NumPy executor and prints each output's type, shape and range."""
-    with reported(debug):
-        from optimizer.cli.running import describe_output, read_arrays, run_model, write_arrays
+    """Runs a model and prints each output's type, shape and range; inputs not given come from the seed.
 
-        outputs = run_model(model, read_arrays(parsing.assignments(inputs)), seed, **options)
-        for name, value in outputs.items():
-            click.echo(describe_output(name, value))
+    With --engine both, all tensors are computed by the NumPy executor and by onnxruntime, and the
+    first node where they part is shown; exit code 1 then.
+    """
+    with reported(debug):
+        from optimizer.cli.running import RunOptions, print_outputs, run_model, write_arrays
+
+        files = parsing.assignments(inputs)
+        wanted = RunOptions(files, parsing.numbers(mean), parsing.numbers(std), **options)
+        outputs, agree = run_model(model, wanted)
+        print_outputs(outputs)
         if folder is not None:
             write_arrays(outputs, Path(folder))
+        if not agree:
+            raise click.exceptions.Exit(1)
+
+
+for _command in (bisect, reduce, replay):
+    main.add_command(_command)

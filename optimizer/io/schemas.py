@@ -63,3 +63,31 @@ def _plain(attribute: Any) -> Any:
     if attribute.type == 8:
         return tuple(item.decode() for item in value)
     return tuple(value) if attribute.type in (6, 7) else value
+
+
+def admits(
+    op_type: str, domain: str, opset: int, types: tuple[str | None, ...], attributes: frozenset[str]
+) -> bool:
+    """Whether the standard allows such a node.
+
+    Args:
+        types: element types of the inputs as in ``tensor(float)`` (``float``); ``None`` where one is absent.
+        attributes: names of the attributes given.
+    """
+    if not defs.has(op_type, opset, domain):
+        return False
+    schema = defs.get_schema(op_type, opset, domain)
+    if not schema.min_input <= len(types) <= schema.max_input or attributes - schema.attributes.keys():
+        return False
+    bound: dict[str, str] = {}
+    for position, name in enumerate(types):
+        formal = schema.inputs[min(position, len(schema.inputs) - 1)]
+        if name is None:
+            if formal.option == defs.OpSchema.FormalParameterOption.Single:
+                return False
+            continue
+        if f"tensor({name})" not in formal.types:
+            return False
+        if formal.is_homogeneous and bound.setdefault(formal.type_str, name) != name:
+            return False
+    return True

@@ -27,6 +27,8 @@ def print_report(report: Report, console: Console, *, verbose: bool = False) -> 
         console.print(refusal_table(report))
     for warning in report.warnings:
         console.print(Text(f"warning: {warning}"), style="yellow")
+    if report.local:
+        console.print(Text(local_summary(report)))
     console.print(Text(verdict(report)), style="green" if report.verified == "full" else "yellow")
 
 
@@ -71,6 +73,13 @@ def verdict(report: Report) -> str:
     if report.bit_exact:
         text += ", bit-exact rewrites only"
     return text + (f" ({report.reason})" if report.reason else "")
+
+
+def local_summary(report: Report) -> str:
+    """How many rewrites were checked where they happened, and what was not checked, or not fully, and why."""
+    text = f"checked where they happened: {report.local['checked']} rewrites"
+    skipped = report.local["skipped"]
+    return text + "".join(f"; {count} {reason}" for reason, count in skipped.items())
 
 
 def refusal_table(report: Report) -> Table:

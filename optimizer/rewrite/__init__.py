@@ -7,6 +7,7 @@ from optimizer.rewrite.extensions import extensions
 from optimizer.rewrite.function_pass import FunctionPass
 from optimizer.rewrite.instruments import Instrument, PrintAfter, TimePasses
 from optimizer.rewrite.journal import Application, Journal
+from optimizer.rewrite.log import RewriteLog, read_log
 from optimizer.rewrite.match import Match
 from optimizer.rewrite.pattern import P, PatternError
 from optimizer.rewrite.pipeline import Group, ModelPass, Pass, Pipeline, RulePass, ScopePass, pass_of
@@ -45,6 +46,7 @@ __all__ = [
     "Refusal",
     "Registry",
     "Rejected",
+    "RewriteLog",
     "Rewriter",
     "Rule",
     "RuleFailed",
@@ -60,4 +62,5 @@ __all__ = [
     "extensions",
     "graph_optimizer",
     "pass_of",
+    "read_log",
 ]

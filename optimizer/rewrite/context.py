@@ -81,6 +81,7 @@ class Context:
         self.stats: defaultdict[str, RuleStats] = defaultdict(RuleStats)
         self.excluded: set[tuple[str, tuple[str, ...], str]] = set()
         self.banned: set[str] = set()
+        self.only: frozenset[tuple[str, tuple[str, ...], str]] | None = None
         self.rejected: list[Rejected] = []
         self.warnings: list[str] = []
         self.check: ApplicationCheck | None = None
@@ -155,7 +156,14 @@ class Context:
             facts.spread(new)
 
     def accept(self, entry: Application) -> bool:
-        """Has the check judge the application just made; a wrong one is undone and excluded."""
+        """Has the check judge the application just made; a wrong one is undone and excluded.
+
+        So is one that is not among ``only``, where a log says what to apply.
+        """
+        if self.only is not None and entry.changes and entry.key not in self.only:
+            self.journal.retract(entry)
+            self.excluded.add(entry.key)
+            return False
         if self.check is None or not entry.changes:
             return True
         fault = self.check(self, entry)

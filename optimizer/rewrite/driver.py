@@ -160,9 +160,12 @@ class Driver:
         rewriter = Rewriter(match)
         try:
             replacement = rule.function(match, rewriter)
+            looked_around = match.looked_around
             with self._ctx.application(rule.name, self._graph, nodes[0], rule.tag, self._scope) as entry:
                 entry.pairs = rewriter.commit(self._ctx, replacement)
                 entry.facts = tuple(match.used_facts)
+                entry.matched = tuple(node.id for node in nodes)
+                entry.looked_around = looked_around
         except Refusal as refusal:
             self._ctx.stats[rule.name].refused[refusal.reason] += 1
             return False

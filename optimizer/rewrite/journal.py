@@ -24,6 +24,8 @@ class Application:
         changes: what it did, in order.
         pairs: (old, new) values whose uses it redirected, as far as the rewriter knows them.
         facts: upstream properties it relied on.
+        matched: the vertices that a pattern matched, root first; empty for a whole-graph pass.
+        looked_around: whether it may rest on more of the graph than what it matched.
     """
 
     rule: str
@@ -34,6 +36,8 @@ class Application:
     changes: list[tuple[Graph, Change]] = field(default_factory=list)
     pairs: list[tuple[Value, Value]] = field(default_factory=list)
     facts: tuple[tuple[Value, str], ...] = ()
+    matched: tuple[int, ...] = ()
+    looked_around: bool = True
 
     @property
     def key(self) -> tuple[str, tuple[str, ...], str]:

@@ -24,16 +24,23 @@ class Match:
 
     def __init__(self, ctx: Context, graph: Graph, bindings: dict[str, Any], nodes: tuple[Node, ...]) -> None:
         self.ctx = ctx
-        self.graph = graph
+        self._graph = graph
         self.nodes = nodes
         self._bindings = bindings
         self.used_facts: list[tuple[Value, str]] = []
+        self.looked_around = False
 
     def __getattr__(self, name: str) -> Any:
         try:
             return self._bindings[name]
         except KeyError:
             raise AttributeError(f"the pattern binds no '{name}'") from None
+
+    @property
+    def graph(self) -> Graph:
+        """The scope it is in; a rule that asks for it may know more than its pattern says."""
+        self.looked_around = True
+        return self._graph
 
     @property
     def root(self) -> Node:
@@ -43,7 +50,7 @@ class Match:
     @property
     def facts(self) -> Facts:
         """What is known about the values of this scope."""
-        return self.ctx.facts(self.graph)
+        return self.ctx.facts(self._graph)
 
     def require(self, condition: object, reason: str) -> None:
         """States a precondition.
@@ -86,7 +93,7 @@ class Match:
 
     def fact(self, value: Value, kind: str) -> bool:
         """Whether a property of an upstream value is proven; records that the rule relies on it."""
-        proven = prove(self.graph, value, kind)
+        proven = prove(self._graph, value, kind)
         if proven:
             self.used_facts.append((value, kind))
         return proven
@@ -95,11 +102,11 @@ class Match:
 
     def tensor(self, value: Value | None) -> Tensor | None:
         """The constant behind a value, not loaded."""
-        return self.graph.tensor(value)
+        return self._graph.tensor(value)
 
     def array(self, value: Value | None) -> np.ndarray | None:
         """The elements of a constant, in its own dtype; ``None`` where it is not a constant."""
-        return self.graph.const(value)
+        return self._graph.const(value)
 
     def f64(self, value: Value | None) -> np.ndarray:
         """The elements of a constant as float64, for arithmetic that is rounded once at the end.
@@ -107,7 +114,7 @@ class Match:
         Raises:
             Refusal: it is not a constant of real numbers.
         """
-        array = self.graph.const(value)
+        array = self._graph.const(value)
         if array is None or array.dtype.kind in "OSUc":
             self.refuse("an operand is not a numeric constant")
         return array.astype(np.float64)
@@ -116,13 +123,14 @@ class Match:
         """The operator that makes a value; ``None`` for inputs and constants."""
         if value is None:
             return None
-        node = self.graph.node(value.node)
+        self.looked_around = True
+        node = self._graph.node(value.node)
         return node if node.is_operator else None
 
     def opset(self, domain: str = "") -> int:
         """Imported version of an operator set in this scope."""
-        return self.graph.opset(domain)
+        return self._graph.opset(domain)
 
     def single_use(self, value: Value) -> bool:
         """Whether exactly one operand reads ``value`` (a graph output is a reader)."""
-        return self.graph.only_use(value) is not None
+        return self._graph.only_use(value) is not None

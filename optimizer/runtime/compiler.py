@@ -151,7 +151,7 @@ class Compiler:
         bodies = {name: self._body(body) for name, body in node.bodies}
         if function is not None:
             run = self._function(function, attributes)
-            kernel = Kernel(0, node.domain, node.op_type, run, may_alias=True)
+            kernel = Kernel(0, node.domain, node.op_type, run, runs_graphs=True)
         else:
             kernel = self._kernel(node)
         call = Call(
@@ -173,7 +173,8 @@ class Compiler:
         if not bodies:
             return kernel, call
         counts = {name: len(body.captures) for name, body in node.bodies}
-        return replace(kernel, run=owner_of_bodies(kernel.run, len(node.inputs), counts)), call
+        run = owner_of_bodies(kernel.run, len(node.inputs), counts)
+        return replace(kernel, run=run, runs_graphs=True), call
 
     def _attributes(self, node: Node) -> dict[str, Attribute]:
         """The node's attributes, references replaced by what the function was called with."""

@@ -64,7 +64,8 @@ def find_delegate(domain: str, op_type: str, opset: int) -> Kernel | None:
     since = TRUSTED.get(plain, {}).get(op_type)
     if since is None or opset < since:
         return None
-    return Kernel(since, plain, op_type, run_reference, foldable=op_type not in _NOT_FOLDABLE, may_alias=True)
+    foldable = op_type not in _NOT_FOLDABLE
+    return Kernel(since, plain, op_type, run_reference, foldable=foldable, may_alias=True, runs_graphs=True)
 
 
 def run_reference(call: Call, *inputs: Any) -> tuple[Any, ...]:

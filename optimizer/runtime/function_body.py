@@ -32,7 +32,7 @@ def find_function_body(domain: str, op_type: str, opset: int) -> Kernel | None:
             results[place] = value
         return tuple(results)
 
-    return Kernel(schema.since_version, domain, op_type, run, may_alias=True)
+    return Kernel(schema.since_version, domain, op_type, run, may_alias=True, runs_graphs=True)
 
 
 def _compile(schema: Any, call: Call, inputs: tuple[Any, ...]) -> tuple[Plan, list[int]]:

@@ -17,11 +17,13 @@ class LiveMemory:
     Attributes:
         live: bytes now.
         peak: the most bytes ever.
+        peak_at: the node that reached it.
     """
 
     def __init__(self) -> None:
         self.live = 0
         self.peak = 0
+        self.peak_at = ""
         self._readers: dict[int, int] = {}
         self._ignored: set[int] = set()
 
@@ -29,8 +31,8 @@ class LiveMemory:
         """Leaves the owners of ``values`` out of the count."""
         self._ignored.update(id(owner) for v in values for owner in _owners(v))
 
-    def add(self, values: Iterable[Any]) -> None:
-        """``values`` became live."""
+    def add(self, values: Iterable[Any], label: str = "") -> None:
+        """``values`` became live; ``label`` says where."""
         for owner in (owner for value in values for owner in _owners(value)):
             if id(owner) in self._ignored:
                 continue
@@ -38,7 +40,8 @@ class LiveMemory:
             self._readers[id(owner)] = count + 1
             if not count:
                 self.live += owner.nbytes
-        self.peak = max(self.peak, self.live)
+        if self.live > self.peak:
+            self.peak, self.peak_at = self.live, label
 
     def remove(self, values: Iterable[Any]) -> None:
         """``values`` are dead."""

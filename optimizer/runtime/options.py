@@ -48,7 +48,7 @@ class Options:
     max_nodes: int | None = None
     max_bytes: int | None = None
     deadline_s: float | None = None
-    max_loop_iterations: int = 10_000_000
+    max_loop_iterations: int = 1_000_000
     profile_memory: bool = False
     cache_bytes: int = 256 << 20
     seed: int = 0

@@ -126,7 +126,7 @@ class Plan:
                 self.context.count_node()
                 self._watched_step(step, slots)
                 if memory:
-                    memory.add(slots[i] for i in step.outputs)
+                    memory.add((slots[i] for i in step.outputs), f"{step.node.op} '{step.node.name}'")
                     memory.remove(slots[i] for i in step.frees)
                 for slot in step.frees:  # before a limit strikes: they may have been written over
                     slots[slot] = None

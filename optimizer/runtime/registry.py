@@ -59,7 +59,9 @@ class Kernel:
         deterministic: the same inputs give the same outputs.
         foldable: may run at optimization time to replace a node by its result; a function of
             (node, graph) where that depends on the node.
-        may_alias: an output may be a view of an input.
+        may_alias: an output may be a view of an input; where only some inputs come into question, their
+            positions.
+        runs_graphs: an output may be a constant of a body or function that it runs.
         into: the kernel that writes over a dead input.
         reuses: positions of the inputs it may write over.
     """
@@ -71,7 +73,8 @@ class Kernel:
     exact: Exactness = field(default=False, compare=False)
     deterministic: bool = field(default=True, compare=False)
     foldable: Foldable = field(default=True, compare=False)
-    may_alias: bool = field(default=False, compare=False)
+    may_alias: bool | tuple[int, ...] = field(default=False, compare=False)
+    runs_graphs: bool = field(default=False, compare=False)
     into: KernelFunction | None = field(default=None, compare=False)
     reuses: tuple[int, ...] = field(default=(), compare=False)
 
@@ -119,7 +122,7 @@ def kernel(
     exact: Exactness = False,
     deterministic: bool = True,
     foldable: Foldable = True,
-    may_alias: bool = False,
+    may_alias: bool | tuple[int, ...] = False,
     into: KernelFunction | None = None,
     reuses: tuple[int, ...] = (0,),
 ) -> Callable[[_F], _F]:

@@ -25,7 +25,8 @@ class OwnerTable:
     """The owners of the memory behind each slot, followed through a plan from its first step.
 
     Whatever a kernel that may alias gives may be a view of any of its inputs, so that it shares their
-    owners. Inputs, constants and captures of a plan belong to somebody else for good.
+    owners. Inputs, constants and captures of a plan belong to somebody else for good, and so may what
+    comes out of bodies and functions.
 
     Args:
         foreign: the slots that are filled before the first step.
@@ -47,10 +48,16 @@ class OwnerTable:
             for position in kernel.reuses
             if position < len(reads) and self._is_last(position, reads, frees)
         )
-        read_owners = self._joined(reads)
+        if kernel.runs_graphs:
+            owners = _NOT_OURS
+        elif kernel.may_alias:
+            viewed = reads
+            if isinstance(kernel.may_alias, tuple):
+                viewed = [reads[i] for i in kernel.may_alias if i < len(reads)]
+            owners = self._joined(viewed) or _NOT_OURS
+        else:  # one owner for all: outputs of one kernel may be views of one buffer
+            owners = frozenset(writes[:1])
         for slot in writes:
-            # Outputs of one kernel may be views of one buffer.
-            owners = (read_owners or _NOT_OURS) if kernel.may_alias else frozenset((writes[0],))
             self._owners[slot] = owners
             self._readers.update(owners)
         for slot in frees:

@@ -99,6 +99,14 @@ class Session:
         plan = self._plan(self.graph.inputs, tuple(targets.values()))
         return dict(zip(targets, self._execute(plan, values), strict=True))
 
+    def feed(self, name: str, feeds: Mapping[str, Any]) -> Any:
+        """What a run with these ``feeds`` takes for the input ``name``: checked, or its default.
+
+        Raises:
+            BadFeed: it is missing, or has another type or shape than declared.
+        """
+        return self._input(name, self._inputs[name], feeds)
+
     def run_between(self, inputs: Mapping[Value, Any], outputs: Sequence[Value]) -> dict[Value, Any]:
         """Computes ``outputs`` from the values given, whatever made them.
 

@@ -1,6 +1,6 @@
 """Checking results: every rewrite where it happens, the whole model in two engines, and what to undo."""
 
-from optimizer.verify.bisect import SavedModelCheck, find_culprit, roll_back, undo_culprit
+from optimizer.verify.bisect import SavedModelCheck, find_culprit, first_wrong, roll_back, undo_culprit
 from optimizer.verify.compare import Comparison, check_models
 from optimizer.verify.engines import EngineError, NumPy, OnnxRuntime
 from optimizer.verify.feeds import FeedMaker, NoFeed, make_feeds
@@ -35,6 +35,7 @@ __all__ = [
     "compare_values",
     "find_culprit",
     "find_sizes",
+    "first_wrong",
     "make_feeds",
     "network_tolerance",
     "node_tolerance",

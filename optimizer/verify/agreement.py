@@ -61,12 +61,13 @@ def truly_differ(
     """
     fault = same_kind(old, new)
     if fault or not isinstance(old, np.ndarray) or old.dtype.kind not in "fc":
-        return (fault or ("" if _equal(old, new) else _shown(old, new, np.asarray(old != new)))), True
+        seen = not isinstance(old, np.ndarray) or bool(old.size)
+        return (fault or ("" if _equal(old, new) else _shown(old, new, np.asarray(old != new)))), seen
     with np.errstate(all="ignore"):
         if not np.abs(new - old).max(initial=0.0) > 0.0 and np.array_equal(old, new):
-            return "", True
+            return "", bool(old.size)
     finite = np.isfinite(old)
-    seen = bool(finite.any()) or not old.size
+    seen = bool(finite.any())
     with np.errstate(all="ignore"):
         difference = np.where(finite, np.abs(new - old), 0.0)
     over = finite & ~(difference <= 0.0)

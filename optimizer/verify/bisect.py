@@ -9,6 +9,7 @@ from pathlib import Path
 from optimizer.io import save
 from optimizer.ir import OptimizerError
 from optimizer.rewrite import Application, Context
+from optimizer.verify.local import LocalCheck
 from optimizer.verify.verification import Focus
 from optimizer.verify.whole import Judge
 
@@ -93,6 +94,31 @@ class SavedModelCheck:
     def __call__(self, ctx: Context, application: Application) -> str | None:
         """Judges the whole model after ``application``."""
         return self.fault() or None
+
+
+def first_wrong(ctx: Context, judge: Judge) -> tuple[Application, str] | None:
+    """The first application that is wrong, with what is wrong about it; the model is left as it was.
+
+    Each is checked where it happened; where all of those are right, or could not be judged, and the
+    result still differs from the original, the journal is bisected.
+    """
+    journal = ctx.journal
+    entries, check = list(journal.entries), LocalCheck()
+    try:
+        journal.seek(0)
+        ctx.forget_facts()
+        for number, entry in enumerate(entries):
+            journal.seek(number + 1)
+            fault = check(ctx, entry)
+            if fault is not None:
+                return entry, fault
+    finally:
+        journal.seek(len(entries))
+        ctx.forget_facts()
+    saved = SavedModelCheck(ctx, judge)
+    fault = saved.fault()
+    culprit = find_culprit(ctx, saved.is_good) if fault else None
+    return None if culprit is None else (culprit, fault)
 
 
 def undo_culprit(ctx: Context, judge: Judge, fault: str, focus: Focus | None) -> Application | None:

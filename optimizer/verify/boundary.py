@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
+from itertools import count, islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,11 +16,14 @@ from optimizer.ir import DType, Graph, Value
 from optimizer.runtime.precision import true_dtype
 from optimizer.verify.purpose import find_purpose
 from optimizer.verify.region import Region
+from optimizer.verify.rounding import ELEMENTWISE
 from optimizer.verify.values import make_values
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Assignment: TypeAlias = Mapping[Atom, Dim]
 Shapes: TypeAlias = dict[Value, tuple[int, ...]]
+Sizes: TypeAlias = tuple[tuple[int, ...], ...]
+Memory: TypeAlias = "dict[Hashable, list[tuple[Assignment, Sizes | None]]]"
 
 _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
 _LARGER_PRIMES = ((211, 223, 227, 229), (53, 59, 61, 67, 71, 73), (17, 19, 23, 29, 31, 37, 41, 43, 47))
@@ -31,6 +34,9 @@ _FEW = 64
 SPARSITY = 0.05
 PERIOD = 16_381
 """Large tensors repeat after so many elements: a prime, so that no two rows are the same."""
+_HUGE = 100_003
+"""A size whose products leave 32 bits."""
+_ON_NUMBERS = ELEMENTWISE | {"Concat", "Gather", "Slice", "Squeeze", "Unsqueeze", "Identity", "Split"}
 _EVEN = (12, 6, 8, 32, 64, 224, 4, 2)
 SPECIAL = (-0.0, 0.0, float("nan"), float("inf"), float("-inf"))
 
@@ -73,6 +79,7 @@ class Boundary:
         non_negative: boundary values that the rewrite relied on not to be negative.
         shrink: smaller sizes for (axis counted from the end, size) of static dims.
         reach: extent of the largest window in the region.
+        memory: sizes found for boundaries of the same shapes, to be shared between regions.
     """
 
     def __init__(
@@ -82,13 +89,13 @@ class Boundary:
         non_negative: frozenset[Value] = frozenset(),
         shrink: Mapping[tuple[int, int], int] | None = None,
         reach: int = 1,
+        memory: Memory | None = None,
     ) -> None:
         self._region = region
         self._facts = facts
         self._non_negative = non_negative
         self._shrink = shrink or {}
         self._reach = reach
-        self._known: list[tuple[Assignment, Shapes | None]] = []
         for value in region.boundary:
             fact = facts[value]
             if fact.type is not None:
@@ -96,6 +103,8 @@ class Boundary:
             if fact.dtype is None or fact.shape is None:
                 raise Unsupported("type or rank of a boundary value is not known")
         self.atoms = self._find_atoms()
+        look = reach, tuple((facts[v].shape, tuple(_dims_of(facts[v]))) for v in region.boundary)
+        self._known = (memory if memory is not None else {}).setdefault(look, [])
 
     def assignments(self) -> Iterator[Assignment]:
         """Sizes to try: distinct primes, then ones, one zero, then the same even number everywhere."""
@@ -104,12 +113,19 @@ class Boundary:
                 found = next(self._candidates, None)
                 if found is None:
                     return
-                self._known.append((found, self._shapes(found)))
+                self._known.append((found, self._sizes(found)))
             yield self._known[number][0]
 
     @cached_property
     def _candidates(self) -> Iterator[Assignment]:
-        return self._find_candidates()
+        return islice(self._find_candidates(), len(self._known), None)
+
+    @cached_property
+    def only_numbers(self) -> bool:
+        """Whether open dims are nothing but numbers here, so that large ones cost nothing."""
+        nodes = (*self._region.before.nodes, *self._region.after.nodes)
+        in_shapes = any(dim.leaves for fact in self._facts.values() for dim in fact.shape or ())
+        return bool(self.atoms) and not in_shapes and all(node.op_type in _ON_NUMBERS for node in nodes)
 
     def _find_candidates(self) -> Iterator[Assignment]:
         if not self.atoms:
@@ -118,6 +134,9 @@ class Boundary:
         kin = self._kin()
         groups = list(dict.fromkeys(kin[atom] for atom in self.atoms))
         yield self._distinct_primes(kin, groups)
+        if self.only_numbers:
+            sizes = {atom: _HUGE + 7 * i for i, atom in enumerate(self.atoms)}
+            yield {atom: Dim.of(int(min(size, atom.hi))) for atom, size in sizes.items()}
         yield self._assign(kin, dict.fromkeys(groups, 1))
         yield self._assign(kin, {g: 0 if i == 0 else _PRIMES[i % len(_PRIMES)] for i, g in enumerate(groups)})
         for size in _EVEN:
@@ -125,24 +144,25 @@ class Boundary:
 
     def shapes(self, assignment: Assignment) -> Shapes | None:
         """The concrete shapes; ``None`` where the sizes contradict a bound or divide by zero."""
-        for known, shapes in self._known:
-            if known is assignment:
-                return shapes
-        return self._shapes(assignment)
+        sizes = next((s for known, s in self._known if known is assignment), None) or self._sizes(assignment)
+        if sizes is None:
+            return None
+        return {value: self._shrunk(own) for value, own in zip(self._region.boundary, sizes, strict=True)}
 
-    def _shapes(self, assignment: Assignment) -> Shapes | None:
-        found = {}
+    def _shrunk(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        if not self._shrink:
+            return shape
+        rank = len(shape)
+        return tuple(self._shrink.get((axis - rank, size), size) for axis, size in enumerate(shape))
+
+    def _sizes(self, assignment: Assignment) -> Sizes | None:
+        found = []
         for value in self._region.boundary:
-            shape = self._facts[value].shape
-            assert shape is not None
-            sizes = [_number(dim, assignment) for dim in shape]
+            sizes = [_number(dim, assignment) for dim in self._facts[value].shape or ()]
             if any(size is None or size < 0 for size in sizes):
                 return None
-            rank = len(sizes)
-            found[value] = tuple(
-                self._shrink.get((axis - rank, size or 0), size or 0) for axis, size in enumerate(sizes)
-            )
-        return found
+            found.append(tuple(size for size in sizes if size is not None))
+        return tuple(found)
 
     def first_shapes(self) -> Shapes:
         """The shapes at the first sizes that are possible; empty where none are."""
@@ -172,6 +192,10 @@ class Boundary:
         shapes = self.shapes(assignment) or {}
         most = max((math.prod(shape) for shape in shapes.values()), default=0)
         return 1 if most >= _FEW or not most else min(4, -(-_FEW // most))
+
+    def can_mix(self, assignment: Assignment) -> bool:
+        """Whether every boundary value has several entries along its first axis, to be drawn differently."""
+        return all(shape and shape[0] > 1 for shape in (self.shapes(assignment) or {}).values())
 
     # ---------------------------------------------------------------- symbols
 

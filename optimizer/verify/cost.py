@@ -73,7 +73,8 @@ def _work_of_side(side: Side, elements: int) -> int:
     for node in side.nodes:
         weight = sizes.get(node.input(1))
         if node.op_type in ("Conv", "FusedConv", "ConvTranspose", "MatMul", "Gemm") and weight:
-            total += math.prod(weight) * max(1, elements // max(1, _depth(node, weight)))
+            stride = math.prod(node.attr("strides") or ()) if node.op_type != "ConvTranspose" else 1
+            total += math.prod(weight) * max(1, elements // max(1, _depth(node, weight) * stride))
         elif node.op_type in ("MatMul", "Attention", "Einsum"):
             total += elements * 256
         else:

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from optimizer.analysis import Fact
+from optimizer.analysis import Fact, Facts
 from optimizer.ir import Attribute, InvalidGraph, OptimizerError, Value
 from optimizer.rewrite import Application, Context, Exactness
-from optimizer.verify.boundary import Boundary, Unsupported
+from optimizer.verify.boundary import Boundary, Memory, Unsupported
 from optimizer.verify.cost import MAX_WORK, SMALL_WORK, smaller_sizes, window_reach, work_of
 from optimizer.verify.implied import implied_values
-from optimizer.verify.region import Pairs, Region, TooLarge, Views, find_region, views_of
+from optimizer.verify.region import Pairs, Region, TooLarge, Views, find_region, is_told, views_of
 from optimizer.verify.repeats import region_key, structure_key
 from optimizer.verify.trial import TOO_LONG, Trial, Undecided
 
@@ -27,8 +27,8 @@ PATIENCE = 8
 """Factor on that for rewrites that computed new constants."""
 FULL_WORK = 100_000_000
 """Work of one run above which one size and scale has to do."""
-REPEATED = "looks like one that was checked"
-BRIEFLY = "checked at one size and scale only, others like it at all"
+REPEATED = "look like others that were checked"
+BRIEFLY = "of these at one size and scale only, one like them at all"
 
 
 class LocalCheck:
@@ -60,7 +60,8 @@ class LocalCheck:
         self.spent = 0
         self._seed = seed
         self._allowed = work
-        self._seen: Counter[Hashable] = Counter()
+        self._passed: Counter[Hashable] = Counter()
+        self._sizes: Memory = {}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a report."""
@@ -98,14 +99,15 @@ class LocalCheck:
         boundary: tuple[Value, ...] | None = None
         for level in range(LEVELS + 1):
             try:
-                region = find_region(views, pairs, ctx.model.opsets, ctx.facts(views.graph), level)
+                matched = frozenset(application.matched) if application.graph is views.graph else frozenset()
+                region = find_region(views, pairs, ctx.model.opsets, ctx.facts(views.graph), level, matched)
                 if region.boundary == boundary:
                     break
                 boundary = region.boundary
                 found = self._judge(ctx, application, views, region)
             except Repeated:
-                reason = REPEATED
-                break
+                self.skipped[REPEATED] += 1
+                return None
             except (Undecided, Unsupported, TooLarge, InvalidGraph) as error:
                 reason = reason or str(error)
                 continue
@@ -119,7 +121,7 @@ class LocalCheck:
                 self.checked[application.rule] += 1
                 return None
             fault = fault or found
-            if not application.facts and _computed_weights(region):
+            if not application.facts and _stands_alone(application, region, ctx.facts(views.graph)):
                 break
         if fault is None:
             self.skipped[reason] += 1
@@ -129,21 +131,21 @@ class LocalCheck:
         known = ctx.facts(views.graph)
         facts = {value: known.of(value) for value in region.boundary}
         key = region_key(region, facts)
-        if key is not None:
-            self._seen[application.rule, key] += 1
-            if self._seen[application.rule, key] > REPEATS:
-                raise Repeated
+        if key is not None and self._passed["same", application.rule, key] >= REPEATS:
+            raise Repeated
         bindings = _bindings(ctx, application)
         for side in (region.before, region.after):
             for attribute in (a for node in side.nodes for a in node.attributes.values()):
                 if attribute.reference and attribute.reference not in bindings:
                     raise Undecided("an attribute of the function around it is open")
-        look = application.rule, structure_key(region, facts)
-        self._seen[look] += 1
-        brief = self._seen[look] > 1
-        if brief:
-            self.skipped[BRIEFLY] += 1
-        return self._try(ctx, application, region, facts, bindings, brief)
+        look = structure_key(region, facts)
+        brief = key is None and self._passed["like", application.rule, look] > 0
+        fault = self._try(ctx, application, region, facts, bindings, brief)
+        if fault is None:
+            self._passed.update([("same", application.rule, key), ("like", application.rule, look)])
+            if brief:
+                self.skipped[BRIEFLY] += 1
+        return fault
 
     def _try(
         self,
@@ -157,7 +159,9 @@ class LocalCheck:
         exact = application.tag is Exactness.E0
         relied = frozenset(value for value, _ in application.facts)
 
-        def trial(boundary: Boundary, implied: Mapping[Value, float] | None = None) -> str | None:
+        def trial(
+            boundary: Boundary, work: int, brief: bool, implied: Mapping[Value, float] | None = None
+        ) -> str | None:
             judge = Trial(
                 region,
                 ctx.model.functions,
@@ -171,24 +175,42 @@ class LocalCheck:
             return judge.run(boundary)
 
         reach = window_reach(region)
-        plain = Boundary(region, facts, relied, reach=reach)
+        plain = Boundary(region, facts, relied, reach=reach, memory=self._sizes)
         shapes = plain.first_shapes()
         work = work_of(region, shapes)
         smaller = smaller_sizes(region, shapes) if work > SMALL_WORK else {}
+        brief = brief and not plain.only_numbers
         if smaller:
+            small = Boundary(region, facts, relied, smaller, reach, self._sizes)
+            less = work_of(region, small.first_shapes())
             try:
-                if trial(Boundary(region, facts, relied, smaller, reach)) is None:
-                    return None
+                fault = trial(small, less, brief)
+                if fault is None or work > MAX_WORK:
+                    return fault
             except Undecided:
                 pass  # its own sizes decide
         if work > MAX_WORK:
             raise Undecided(TOO_LONG)
-        fault = trial(plain)
+        fault = trial(plain, work, brief)
         if fault and not exact:
             implied = implied_values(region)
-            if implied and trial(plain, implied) is None:
+            if implied and trial(plain, work, brief, implied) is None:
                 return None
         return fault
+
+
+def _stands_alone(application: Application, region: Region, facts: Facts) -> bool:
+    """Whether nothing above the region could mend a fault of it.
+
+    So it is where the rewrite computed weights, where all that is fed follows from the sizes, and where
+    a rule took real numbers for granted that it neither matched nor stated a fact about.
+    """
+    boundary = [facts.of(value) for value in region.boundary]
+    if _computed_weights(region) or all(map(is_told, boundary)):
+        return True
+    return not application.looked_around and all(
+        is_told(fact) or (fact.dtype is not None and fact.dtype.is_float) for fact in boundary
+    )
 
 
 def _computed_weights(region: Region) -> bool:

@@ -14,8 +14,9 @@ ToleranceOf = Callable[["np.dtype[Any]"], Tolerance]
 
 REL_FLOOR = 1e-3
 """Relative errors are taken above this share of the largest magnitude: below it they mean nothing."""
-NOTHING = 10.0
-"""A tensor whose largest magnitude is below so many times the absolute tolerance is as good as zero."""
+NOTHING = 1000.0
+"""Below so many times the absolute tolerance a largest magnitude is as good as zero: what may differ there
+says nothing relative to it."""
 TOP = 5
 MAX_SCORES = 1 << 22
 
@@ -27,8 +28,9 @@ class OutputError:
     Attributes:
         fault: what is wrong, one line; empty where the value passes.
         max_abs: largest absolute difference.
-        max_rel: largest difference relative to the element, above a floor of ``1e-3 * max|expected|``.
-        cosine: cosine similarity, 1 where the expected value is as good as zero.
+        max_rel: largest difference relative to the element, above a floor of ``1e-3 * max|expected|``;
+            ``None`` where the expected value is as good as zero.
+        cosine: cosine similarity; ``None`` where the expected value is as good as zero.
         top1: share of rows (last axis) whose best score is the same; ``None`` for other tensors.
         top5: the same for the five best; ties within the tolerance count as equal.
         scale: largest finite magnitude of the expected value.
@@ -37,8 +39,8 @@ class OutputError:
 
     fault: str = ""
     max_abs: float = 0.0
-    max_rel: float = 0.0
-    cosine: float = 1.0
+    max_rel: float | None = None
+    cosine: float | None = None
     top1: float | None = None
     top5: float | None = None
     scale: float = 0.0
@@ -59,8 +61,8 @@ class OutputError:
         return OutputError(
             self.fault or other.fault,
             max(self.max_abs, other.max_abs),
-            max(self.max_rel, other.max_rel),
-            min(self.cosine, other.cosine),
+            _most(self.max_rel, other.max_rel),
+            _least(self.cosine, other.cosine),
             _least(self.top1, other.top1),
             _least(self.top5, other.top5),
             max(self.scale, other.scale),
@@ -132,13 +134,14 @@ def _compare_floats(expected: Array, actual: Array, tolerance: Tolerance) -> Out
             f"{expected[index]:.9g} became {actual[index]:.9g} at {list(map(int, index))}"
             f" ({int(over.sum())} of {over.size} elements too far off)"
         )
-    relative = difference / np.maximum(magnitude, max(REL_FLOOR * scale, NOTHING * tolerance.atol) or 1.0)
+    relative = difference / np.maximum(magnitude, REL_FLOOR * scale or 1.0)
+    says_something = scale > NOTHING * tolerance.atol
     top1, top5 = _top_agreement(expected, actual, tolerance, scale)
     return OutputError(
         fault,
         float(difference.max(initial=0.0)),
-        float(relative.max(initial=0.0)),
-        _cosine(expected, actual, finite) if scale > NOTHING * tolerance.atol else 1.0,
+        float(relative.max(initial=0.0)) if says_something else None,
+        _cosine(expected, actual, finite) if says_something else None,
         top1,
         top5,
         scale,
@@ -255,6 +258,10 @@ def _kind(value: Any) -> str:
     if isinstance(value, dict):
         return f"a map of {len(value)}"
     return f"a tensor of {np.asarray(value).dtype.name}"
+
+
+def _most(a: float | None, b: float | None) -> float | None:
+    return a if b is None else b if a is None else max(a, b)
 
 
 def _least(a: float | None, b: float | None) -> float | None:

@@ -200,7 +200,7 @@ def find_region(
             raise TooLarge("has more than 300 nodes")
         boundary = tuple(dict.fromkeys((*before.boundary, *after.boundary)))
         read = _read_for_contents((before, olds), (after, news))
-        sources = {value.node for value in read if not _is_told(facts.of(value))}
+        sources = {value.node for value in read if not is_told(facts.of(value))}
         dependent = _dependent(views, sources) - inside
         if not dependent:
             break
@@ -229,7 +229,7 @@ def _read_for_contents(*cones: tuple[Cone, list[Value]]) -> set[Value]:
     return found
 
 
-def _is_told(fact: Fact) -> bool:
+def is_told(fact: Fact) -> bool:
     """Whether the contents follow from the sizes, so that they agree with all other values."""
     return fact.value is not None and all(item is not None for item in fact.value.items)
 

@@ -57,7 +57,9 @@ class _Look:
             return repr(self._tensor(value))
         if isinstance(value, tuple):
             return repr([self._attribute(name, v) for v in value])
-        return f"{type(value).__name__} {id(value)}" if isinstance(value, (Graph, SparseTensor)) else repr(value)
+        return (
+            f"{type(value).__name__} {id(value)}" if isinstance(value, (Graph, SparseTensor)) else repr(value)
+        )
 
     def _tensor(self, tensor: Tensor) -> Hashable:
         return int(tensor.dtype), tensor.shape, tensor.digest if tensor.size <= SMALL else b""

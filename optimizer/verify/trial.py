@@ -79,7 +79,7 @@ class Trial:
         accepted = 0
         for number, assignment in enumerate(boundary.assignments()):
             ran = False
-            for draw in self._draws(not accepted, boundary.copies(assignment)):
+            for draw in self._draws(not accepted, boundary.copies(assignment), boundary.can_mix(assignment)):
                 feeds = boundary.feed(assignment, self._generator(number, draw), draw)
                 verdict = None if feeds is None else self._compare(feeds, draw)
                 if verdict is None:
@@ -88,19 +88,22 @@ class Trial:
                 if verdict:
                     return f"{verdict} ({_circumstances(draw, assignment)})"
             accepted += ran
-            if accepted >= (1 if self._brief else MAX_ACCEPTED) or (accepted and number >= MAX_ACCEPTED):
+            enough = MAX_ACCEPTED + boundary.only_numbers
+            if accepted >= (1 if self._brief else enough) or (accepted and number >= enough):
                 break
         if not accepted:
             raise Undecided("no sizes tried suit the old nodes")
         if not self._compared:
-            raise Undecided("the old nodes give nothing but NaN on random values")
+            raise Undecided("the old nodes give nothing, or nothing but NaN, on the values tried")
         return None
 
-    def _draws(self, first: bool, copies: int) -> Iterator[Draw]:
+    def _draws(self, first: bool, copies: int, mixed: bool) -> Iterator[Draw]:
         # Past the first sizes (among them ones and zeros) a count of 1 would tell nothing from nothing.
         least = 1 if first else 2
         if self._brief and not self._exact:
-            yield Draw(sparse=True, mixed=True)
+            yield Draw(sparse=True, mixed=mixed)
+            if not mixed:
+                yield Draw()
             return
         for copy in range(1 if self._brief else copies):
             if self._exact:
@@ -180,8 +183,8 @@ class Trial:
         return list(zip(olds, news, strict=False)) if len(olds) == len(news) else [(olds, news)]
 
     def _own_verdict(self, feeds: Mapping[Value, Any], draw: Draw) -> str:
-        self._compared = True
         pairs = self._own_results(feeds)
+        self._compared |= any(not isinstance(old, np.ndarray) or old.size for old, _ in pairs) or not pairs
         if self._draws_anew:
             return _first(same_kind(old, new) for old, new in pairs)
         fault = _first(bits_differ(old, new) for old, new in pairs)

@@ -69,7 +69,9 @@ class Verification:
     def __str__(self) -> str:
         worst = self.worst
         head = "equal" if self.ok else "different"
-        figures = f"max-abs-error {worst.max_abs:.3g}, max-rel {worst.max_rel:.3g}, cosine {worst.cosine:.9g}"
+        figures = f"max-abs-error {worst.max_abs:.3g}"
+        if worst.max_rel is not None and worst.cosine is not None:
+            figures += f", max-rel {worst.max_rel:.3g}, cosine {worst.cosine:.9g}"
         lines = [f"{head}: {figures} (verified: {self.verified}{f', {self.reason}' if self.reason else ''})"]
         return "\n".join([*lines, *self.faults, *(f"note: {note}" for note in self.notes)])
 
@@ -83,8 +85,8 @@ class Verification:
         worst = self.worst
         figures = {
             "max_abs_error": self.max_abs_error,
-            "max_rel_error": worst.max_rel if self.outputs else None,
-            "cosine": worst.cosine if self.outputs else None,
+            "max_rel_error": worst.max_rel,
+            "cosine": worst.cosine,
             "top5": worst.top5,
         }
         return {**asdict(self), **figures, "ok": self.ok}

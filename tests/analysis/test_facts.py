@@ -219,3 +219,21 @@ def test_long_chains_are_fast_and_do_not_recurse() -> None:
     start = time.process_time()
     assert str(facts.of(value)) == "float[N, 3]"
     assert time.process_time() - start < 1.0
+
+
+def test_a_body_that_another_node_gets_still_knows_what_it_captures() -> None:
+    facts = facts_of(
+        "g (bool c, float[N,4] x, float[M] z) => (float y) { y = If(c) <"
+        "then_branch = t () => (float u) { u = Relu(x) }, else_branch = e () => (float v) { v = Neg(x) }> }"
+    )
+    graph = facts.graph
+    (old,) = graph.nodes
+    inner = facts.body(old, 0)
+    body = inner.graph
+    new = graph.add("If", old.inputs, old.attributes, 1, captures=old.captures)
+    graph.replace_uses(old.value(), new.value())
+    graph.erase(old)
+    first, second = new.captures_of(0), new.captures_of(1)
+    formal = body.add_capture("")
+    graph.set_inputs(new, new.inputs, [*first, graph.inputs[2], *second])
+    assert str(inner.of(formal)) == "float[M]"

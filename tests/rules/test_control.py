@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from harness import Setup, rows, table_test
 
@@ -11,8 +13,11 @@ from passes.fold import BIND
 from passes.sequence import (
     ask_new_optional,
     count_new_sequence,
+    drop_get_of_tensor,
+    erase_from_new_sequence,
     insert_into_new_sequence,
     join_new_sequence,
+    join_split_sequence,
     take_from_new_optional,
     take_from_new_sequence,
     take_from_split,
@@ -24,7 +29,7 @@ X = Setup(
     imports='"own" : 1',
     settings=Settings(growth=None, objective="latency"),
 )
-BALANCED = Setup("float[N,4] x")
+BALANCED = Setup("float[N,4] x, float[3] k")
 
 
 def if_(condition: str, then: str, other: str) -> str:
@@ -42,7 +47,16 @@ def loop(trips: str, going: str, step: str, scan: str = "") -> str:
     )
 
 
+def scan(source: str, settings: str = "") -> str:
+    settings = f", {settings}" if settings else ""
+    return (
+        f"y, y2 = Scan<num_scan_inputs=1{settings}, body = b (float[4] p, float[4] e) => "
+        f"(float[4] p2, float[4] o) {{ p2 = Add(p, e) o = Mul(p, e) }}>(s, {source})"
+    )
+
+
 ON = "g2 = Identity(g) v2 = Mul(v, v)"
+LONG = "g2 = Identity(g) a = Exp(v) b = Neg(a) d = Abs(b) v2 = Mul(v, d)"
 UNSQUEEZE = "r{0} = Unsqueeze(v{0}, i64([0])) "
 
 ROWS = [
@@ -128,8 +142,81 @@ ROWS = [
     *rows(
         CONTROL,
         BALANCED,
+        [
+            ("a-few-more", loop("i64(2)", "bool(true)", ON), "a = Mul(x, x) y = Mul(a, a)"),
+            (
+                "counted-by-inference",
+                "s = Shape(k) n = Gather(s, i64(0)) " + loop("n", "bool(true)", ON),
+                "a = Mul(x, x) b = Mul(a, a) y = Mul(b, b)",
+            ),
+        ],
+        [("grows", loop("i64(8)", "bool(true)", LONG), "unrolled it would have more nodes")],
+    ),
+    *rows(
+        CONTROL,
+        Setup("float[N,4] x", settings=Settings(objective="nodes")),
         [],
         [("grows", loop("i64(4)", "bool(true)", ON), "unrolled it would have more nodes")],
+    ),
+    *rows(
+        CONTROL,
+        Setup("float[N,4] x", settings=Settings(growth=8)),
+        [],
+        [
+            (
+                "heavy",
+                loop(
+                    "i64(2)",
+                    "",
+                    "g2 = Identity(g) k = Constant<value_floats=[1.0, 2.0, 3.0, 4.0]>() v2 = Add(v, k)",
+                ),
+                "its constants would exceed the size limit",
+            )
+        ],
+    ),
+    *rows(
+        CONTROL,
+        Setup("float[4] s, float[2,4] x, float[4,2] w, float[T,4] v", settings=Settings(growth=None)),
+        [
+            (
+                "scan",
+                scan("x"),
+                (
+                    "a = Gather<axis=0>(x, i64(0)) b = Add(s, a) d = Mul(s, a) e = Unsqueeze(d, i64([0])) "
+                    "f = Gather<axis=0>(x, i64(1)) y = Add(b, f) h = Mul(b, f) i = Unsqueeze(h, i64([0])) "
+                    "y2 = Concat<axis=0>(e, i)"
+                ),
+            ),
+            (
+                "scan-of-other-axes-backwards",
+                scan(
+                    "w",
+                    "scan_input_axes=[1], scan_output_axes=[1], scan_input_directions=[1],"
+                    " scan_output_directions=[1]",
+                ),
+                (
+                    "a = Gather<axis=1>(w, i64(1)) b = Add(s, a) d = Mul(s, a) e = Unsqueeze(d, i64([1])) "
+                    "f = Gather<axis=1>(w, i64(0)) y = Add(b, f) h = Mul(b, f) i = Unsqueeze(h, i64([1])) "
+                    "y2 = Concat<axis=1>(i, e)"
+                ),
+            ),
+        ],
+        [
+            ("unknown-length", scan("v"), "how often it runs is not known"),
+            ("from-the-end", scan("x", "scan_input_axes=[-2]"), "an axis is counted from the end"),
+        ],
+    ),
+    *rows(
+        CONTROL,
+        Setup("float[1,4] s, float[1,2,4] x", opset=8, ort=False),
+        [],
+        [
+            (
+                "scan-8",
+                scan("x").replace("(s,", "(, s,"),
+                "it is of the form before opset 9",
+            )
+        ],
     ),
     *rows(
         CONTROL,
@@ -247,6 +334,68 @@ ROWS = [
                 "the index is out of range",
             ),
         ],
+    ),
+    *rows(
+        erase_from_new_sequence,
+        X,
+        [
+            (
+                "middle",
+                "q = SequenceConstruct(x, z, x, z) p = SequenceErase(q, i64(1)) y = SequenceAt(p, m)",
+                "p = SequenceConstruct(x, x, z) y = SequenceAt(p, m)",
+            ),
+            (
+                "last",
+                "q = SequenceConstruct(x, z, x, z) p = SequenceErase(q) y = SequenceAt(p, m)",
+                "p = SequenceConstruct(x, z, x) y = SequenceAt(p, m)",
+            ),
+        ],
+        [
+            (
+                "outside",
+                "q = SequenceConstruct(x, z) p = SequenceErase(q, i64(2)) y = SequenceAt(p, m)",
+                "the index is out of range",
+            ),
+            (
+                "only",
+                "q = SequenceConstruct(x) p = SequenceErase(q) y = SequenceLength(p)",
+                "nothing would be left of the sequence",
+            ),
+        ],
+    ),
+    *rows(
+        join_split_sequence,
+        X,
+        [
+            (
+                "same-axis",
+                "q = SplitToSequence<axis=1>(x) a = ConcatFromSequence<axis=-1>(q) y = Relu(a)",
+                "y = Relu(x)",
+            ),
+            (
+                "stacked-again",
+                "q = SplitToSequence<keepdims=0>(x) a = ConcatFromSequence<axis=0, new_axis=1>(q) y = Neg(a)",
+                "y = Neg(x)",
+            ),
+        ],
+        [
+            (
+                "other-axis",
+                "q = SplitToSequence<axis=1>(x) y = ConcatFromSequence<axis=0>(q)",
+                "the pieces are joined along another axis",
+            ),
+            (
+                "new-axis",
+                "q = SplitToSequence<axis=1>(x) y = ConcatFromSequence<axis=1, new_axis=1>(q)",
+                "the axis is dropped, or there is a new one",
+            ),
+        ],
+    ),
+    *rows(
+        drop_get_of_tensor,
+        replace(X, opset=18),
+        [("tensor", "a = OptionalGetElement(x) y = Relu(a)", "y = Relu(x)")],
+        [("optional", "q = Optional(x) y = OptionalGetElement(q)", "it may be an optional")],
     ),
     *rows(
         take_from_new_optional,

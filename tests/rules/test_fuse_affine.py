@@ -130,6 +130,11 @@ ROWS = [
         IMAGE,
         [
             (
+                "of-channels",
+                "a = Mul(x, k) y = Add(a, t)",
+                "y = BatchNormalization<epsilon=0.>(x, _, _, _, _)",
+            ),
+            (
                 "before-padding",
                 "a = Mul(x, k) b = Add(a, t) y = Conv<pads=[1,1,1,1]>(b, w)",
                 "b = BatchNormalization<epsilon=0.>(x, _, _, _, _) y = Conv<pads=[1,1,1,1]>(b, w)",
@@ -146,7 +151,7 @@ ROWS = [
                 "a = Mul(z, f32(2)) b = Add(a, f32(1)) c = Add(b, x) y = Conv<pads=[1,1,1,1]>(c, w)",
                 "the number of channels is not known",
             ),
-            ("far-away", "a = Mul(x, k) y = Add(a, t)", "no Conv is near"),
+            ("far-away", "a = Mul(x, f32(2)) y = Add(a, f32(1))", "no Conv is near"),
             (
                 "merges",
                 "a = Mul(x, k) b = Mul(a, t) y = Conv<pads=[1,1,1,1]>(b, w)",

@@ -12,6 +12,7 @@ from passes.idiom_norm import (
     fuse_global_average_pool,
     fuse_instancenorm,
     fuse_layernorm,
+    fuse_layernorm_of_channels,
 )
 
 TOKENS = Setup("float[N,S,4] x, double[N,S,4] wide, float[N,S,D] z, int32[N,4] i")
@@ -113,6 +114,22 @@ ROWS = [
                 NORM,
             )
         ],
+    ),
+    *rows(
+        fuse_layernorm_of_channels,
+        IMAGE,
+        [
+            (
+                "image",
+                f"{POW} y = Div(d, r)".replace("[-1]", "[1]"),
+                (
+                    "t = Transpose<perm=[0,2,3,1]>(x) n = LayerNormalization<axis=-1, "
+                    "epsilon=1e-5>(t, f32([1,1,1,1])) "
+                    "y = Transpose<perm=[0,3,1,2]>(n)"
+                ),
+            )
+        ],
+        [("last", f"{POW} y = Div(d, r)", "it does not run over the channels")],
     ),
     *rows(
         fuse_instancenorm,

@@ -10,6 +10,7 @@ from passes.keepdims import (
     drop_reduced_axes,
     keep_gathered_axis,
     keep_reduced_axes,
+    merge_reductions,
     replace_squeezed_slice_by_gather,
     replace_squeezed_split_by_gather,
 )
@@ -32,6 +33,35 @@ ZEROS = "n = Shape<start=1, end=2>(x) s = Concat<axis=0>(i64([2]), n, i64([2])) 
 CUT = "c = Slice(z, i64([0]), i64([1]), i64([0]))"
 
 ROWS = [
+    *rows(
+        merge_reductions,
+        IMAGE,
+        [
+            (
+                "kept",
+                "a = ReduceMean<axes=[3]>(x) y = ReduceMean<axes=[-2]>(a)",
+                "y = ReduceMean<axes=[2,3]>(x)",
+            ),
+            (
+                "dropped",
+                "a = ReduceSum<keepdims=0>(x, i64([1])) y = ReduceSum<keepdims=0>(a, i64([1]))",
+                "y = ReduceSum<keepdims=0>(x, i64([1,2]))",
+            ),
+        ],
+        [
+            (
+                "mixed",
+                "a = ReduceMax<axes=[3]>(x) y = ReduceMean<axes=[2]>(a)",
+                "they reduce in different ways",
+            ),
+            (
+                "half-kept",
+                "a = ReduceMean<axes=[3], keepdims=0>(x) y = ReduceMean<axes=[2]>(a)",
+                "one keeps its axes and one does not",
+            ),
+            ("all", "a = ReduceMean<axes=[3]>(x) y = ReduceMean(a)", "the reduction is not over given axes"),
+        ],
+    ),
     *rows(
         keep_reduced_axes,
         IMAGE,

@@ -29,6 +29,8 @@ CONSTANTS = {
     "both": np.array([0, 1]),
     "row": np.zeros((1, 1, 4), np.float32),
     "half": np.array([[[[0.5]]]], np.float32),
+    "none": np.zeros(0, np.int64),
+    "one_float": np.ones(1, np.float32),
     "huge": np.array([2**63 - 1]),
 }
 
@@ -115,6 +117,11 @@ GRAPHS = {
     "then_branch = t () => (float[a, b] u) { u = Neg(x) },"
     " else_branch = e () => (float[a, b] v) { v = Concat<axis=0>(x, x) }> }",
     # reductions of nothing, joins of nothing
+    "axes of none": "(float[N, S] x) => (float[P, Q] y, float[R, T] z)"
+    " { y = ReduceSum<noop_with_empty_axes=1>(x, none) z = ReduceSum(x, none) }",
+    "largest of a constant": "(float[N, 4] x) => (float[P, Q, R] y) { a = Abs(x) y = Max(a, row) }",
+    "one axis more": "(float[N] x) => (float[P] y, float[Q] z)"
+    " { a = Reshape(x, rest) y = Add(a, one_float) b = Unsqueeze(x, zero) z = Squeeze(b, zero) }",
     "sum of nothing": "(float[N, S] x) => (float[P, Q] y) { y = ReduceSum<keepdims=1>(x, one) }",
     "joined with nothing": "(float[N, S] x, float[M, S] z) => (float[P, Q] y, int64[2] t)"
     " { y = Concat<axis=0>(x, z) t = Shape(y) }",

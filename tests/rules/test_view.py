@@ -84,6 +84,7 @@ ROWS = [
             ("right", "s = Shape(z) e = Expand(o, s) y = Add(z, e)", "y = Add(z, o)"),
             ("left", "s = Shape(z) e = Expand(r, s) y = Sub(e, z)", "y = Sub(r, z)"),
             ("comparison", "s = Shape(z) e = Expand(r, s) y = Less(e, z)", "y = Less(r, z)"),
+            ("largest", "s = Shape(z) e = Expand(r, s) y = Max(e, z)", "y = Max(r, z)"),
         ],
         [
             ("wider", "s = Shape(z) e = Expand(o, s) y = Add(e, r)", "the result may be smaller"),

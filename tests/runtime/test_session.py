@@ -34,6 +34,7 @@ from optimizer.runtime import (
 
 HEADER = '<ir_version: 10, opset_import: ["" : 18]>'
 CHAIN = HEADER + "g (float[2,n] x) => (float[2,n] y) { a = Neg (x) b = Mul (a, a) y = Add (b, x) }"
+TINY = HEADER + "g (float x) => (float y) { y = Relu (x) }"
 X = np.float32([[1, -2], [3, 0.5]])
 
 
@@ -326,8 +327,21 @@ def test_unknown_option_and_recursion() -> None:
         Session(looping)
 
 
-def test_import_is_light() -> None:
-    heavy = "('onnxruntime', 'onnx.reference')"
-    code = f"import sys, optimizer.runtime; print([m for m in {heavy} if m in sys.modules])"
+@pytest.mark.parametrize(
+    ("statements", "absent"),
+    [
+        ("import optimizer", "numpy onnx networkx onnxruntime onnx.reference optimizer.ir"),
+        ("import optimizer.runtime", "onnxruntime onnx.reference rich optimizer.report"),
+        (
+            (
+                "from optimizer.runtime import Session; from optimizer.io import parse; "
+                f"Session(parse({TINY!r})).run({{'x': 1}})"
+            ),
+            "onnxruntime onnx.reference rich optimizer.report",
+        ),
+    ],
+)
+def test_import_is_light(statements: str, absent: str) -> None:
+    code = f"import sys; {statements}; print([m for m in {absent.split()} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

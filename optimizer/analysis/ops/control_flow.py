@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from optimizer.analysis.computed import maximum
-from optimizer.analysis.context import InferContext, fresh_shape
+from optimizer.analysis.context import Inconsistent, InferContext, fresh_shape
 from optimizer.analysis.dims import Dim
 from optimizer.analysis.fact import UNKNOWN, Fact, Shape
 from optimizer.analysis.registry import infer
@@ -15,14 +15,21 @@ __all__: list[str] = []
 
 @infer("If")
 def if_(context: InferContext) -> list[Fact]:
-    """Both branches joined, or the one that a known condition takes."""
+    """Both branches joined, or the one that a known condition takes.
+
+    Raises:
+        Inconsistent: no way can be gone.
+    """
     condition = context.value(0)
     known = condition.items[0] if condition is not None and condition.array.size == 1 else None
-    results = {}
+    results, failures = {}, []
     for position, (name, graph) in enumerate(context.node.bodies):
         if known is None or known is (name == "then_branch"):
             facts = context.body(position)
             results[name] = [facts.of(value) for value in graph.outputs]
+            failures += [text for _, text in facts.failures[:1]] if facts.failures else []
+    if len(failures) == len(results):
+        raise Inconsistent("; ".join(failures))
     first, *others = results.values()
     for other in others:
         first = [join(a, b) for a, b in zip(first, other, strict=False)]

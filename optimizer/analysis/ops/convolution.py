@@ -46,7 +46,22 @@ def conv_shape(context: InferContext, x: Shape | None, w: Shape | None) -> Shape
     channels = w[0] if w is not None else Dim.fresh("channels")
     if kernels is None:
         return (x[0], channels, *fresh_shape(len(x) - 2, "conv"))
+    _demand_room(context, x[2:], kernels)
     return (x[0], channels, *windows(context, x[2:], kernels))
+
+
+def _demand_room(context: InferContext, spatial: Shape, kernels: list[Dim]) -> None:
+    """A convolution takes no input, however padded, that its kernel does not fit into."""
+    if context.attr("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
+        return
+    rank = len(spatial)
+    dilations = context.attr("dilations") or (1,) * rank
+    pads = context.attr("pads") or (0,) * (2 * rank)
+    for axis, size in enumerate(spatial if len(pads) == 2 * rank else ()):
+        kernel = kernels[axis].value
+        if kernel is not None:
+            reach = (kernel - 1) * dilations[axis] + 1
+            context.demand_at_least(size, reach - pads[axis] - pads[axis + rank])
 
 
 def windows(context: InferContext, spatial: Shape, kernels: list[Dim], ceil_mode: bool = False) -> list[Dim]:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from optimizer.analysis import arithmetic
 from optimizer.analysis.computed import maximum
 from optimizer.analysis.context import InferContext, normal_axis
 from optimizer.analysis.dims import Dim
@@ -26,13 +27,15 @@ def shape(context: InferContext) -> Fact:
     start, end = context.attr("start", 0), context.attr("end", len(source))
     context.facts.note_sizes(source)
     part = source[start:end] if start > -len(source) or start >= 0 else source[0:end]
-    return Fact(DType.INT64, (Dim.of(len(part)),), Elements.of(part))
+    told = [arithmetic.checked(dim, DType.INT64) for dim in part]
+    return Fact(DType.INT64, (Dim.of(len(part)),), Elements.of(told))
 
 
 @infer("Size")
 def size(context: InferContext) -> Fact:
     total = (context.inputs[0] or UNKNOWN).numel
-    return Fact(DType.INT64, (), None if total is None else Elements.scalar(total))
+    known = None if total is None else arithmetic.checked(total, DType.INT64)
+    return Fact(DType.INT64, (), None if known is None else Elements.scalar(known))
 
 
 @infer("Constant")

@@ -47,7 +47,7 @@ def joined_shape(given: Sequence[Shape | None], axis: int) -> Shape | None:
     axis = normal_axis(axis, rank)
     shapes = [shape if shape is not None else fresh_shape(rank, "concat") for shape in given]
     if any(len(shape) != rank for shape in shapes):
-        raise Inconsistent("the ranks of the inputs differ")
+        raise Inconsistent("the ranks of the inputs differ", certain=False)
     total = sum((shape[axis] for shape in shapes), Dim.of(0))
     return tuple(total if a == axis else _agreed(a, axis, shapes) for a in range(rank))
 
@@ -64,7 +64,7 @@ def _agreed(axis: int, along: int, shapes: list[Shape]) -> Dim:
         dims = [shape[axis] for shape in shapes if all(dim.bounds[0] >= 1 for dim in shape)]
     numbers = {dim.value for dim in dims if dim.value is not None}
     if len(numbers) > 1:
-        raise Inconsistent(f"dimensions {sorted(numbers)} should be equal")
+        raise Inconsistent(f"dimensions {sorted(numbers)} should be equal", certain=False)
     for dim in (*(d for d in dims if d.value is not None), *(d for d in dims if d.is_known), *dims):
         return dim
     return Dim.fresh("concat")

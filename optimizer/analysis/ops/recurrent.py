@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optimizer.analysis.context import InferContext
+from optimizer.analysis.context import Inconsistent, InferContext
 from optimizer.analysis.dims import Dim
 from optimizer.analysis.fact import Fact, Shape
 from optimizer.analysis.registry import infer
@@ -17,6 +17,8 @@ def recurrent(context: InferContext) -> list[Fact]:
     With ``layout=1`` the batch comes first.
     """
     dtype, x, r, state = context.dtype(0), context.shape(0), context.shape(2), context.shape(5)
+    if x is not None and len(x) != 3:
+        raise Inconsistent(f"an input of rank {len(x)}")
     batch_first = bool(context.attr("layout", 0))
     directions = Dim.of(2 if context.attr("direction", "forward") == "bidirectional" else 1)
     given = context.attr("hidden_size")

@@ -45,6 +45,10 @@ def reshape(context: InferContext) -> Fact:
     shape = reshape_dims(fact.shape, target, allow_zero=allow_zero, is_size=context.facts.is_size)
     if fact.shape is not None:
         context.demand(product(shape), product(fact.shape))
+    if Dim.of(-1) in target:  # it is left over from the other dimensions, none of which may be 0
+        for dim, entry in zip(shape, target, strict=True):
+            if entry is None or entry.value != -1:
+                context.demand_at_least(dim, 1)
     return with_shape(fact, shape)
 
 

@@ -77,7 +77,7 @@ def _attention(
     )
     y = stages[0]
     if flat:
-        y = y.transpose(0, 2, 1, 3).reshape(y.shape[0], y.shape[2], -1)
+        y = y.transpose(0, 2, 1, 3).reshape(y.shape[0], y.shape[2], y.shape[1] * y.shape[3])
     # Presents are copies: a kernel's output must not be a view of its input.
     return y, k.copy() if call.wants(1) else None, v.copy() if call.wants(2) else None, stages[1]
 
@@ -86,7 +86,7 @@ def _split_heads(x: Array, heads: int | None) -> Array:
     """[batch, sequence, heads * size] to [batch, heads, sequence, size]."""
     if not heads or x.shape[2] % heads:
         raise ValueError(f"a hidden size of {x.shape[2]} and {heads} heads")
-    return x.reshape(x.shape[0], x.shape[1], heads, -1).transpose(0, 2, 1, 3)
+    return x.reshape(x.shape[0], x.shape[1], heads, x.shape[2] // heads).transpose(0, 2, 1, 3)
 
 
 def _bias(
@@ -187,7 +187,7 @@ def rotary_embedding(
     if cos.shape[-1] * 2 != size or sin.shape != cos.shape:
         raise ValueError(f"caches {list(cos.shape)} and {list(sin.shape)} for {size} rotated elements")
     y = rotated(x, cos[:, None], sin[:, None], size, interleaved=bool(call.attr("interleaved", 0)))
-    return y.transpose(0, 2, 1, 3).reshape(y.shape[0], y.shape[2], -1) if flat else y
+    return y.transpose(0, 2, 1, 3).reshape(y.shape[0], y.shape[2], y.shape[1] * y.shape[3]) if flat else y
 
 
 def rotated(x: Array, cos: Array, sin: Array, size: int, *, interleaved: bool) -> Array:

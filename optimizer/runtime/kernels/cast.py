@@ -51,7 +51,7 @@ def cast(call: Call, x: Array) -> Array:
     )
 
 
-@kernel("CastLike", 15, exact=True, may_alias=True)
+@kernel("CastLike", 15, exact=True, may_alias=(0,))
 def cast_like(call: Call, x: Array, target: Array) -> Array:
     """Cast to the element type of ``target``."""
     return convert(x, target.dtype, bool(call.attr("saturate", 1)), call.attr("round_mode", "up"))

@@ -6,6 +6,7 @@ import numpy as np
 
 from optimizer.runtime.call import Call
 from optimizer.runtime.kernels.erf import gelu_into, gelu_tanh_into, in_blocks, sigmoid_into
+from optimizer.runtime.kernels.known import implements
 from optimizer.runtime.kernels.norm import root_mean_square, standardized
 from optimizer.runtime.kernels.quant import MS
 from optimizer.runtime.precision import Array, computed_wide, widen
@@ -91,6 +92,7 @@ def simplified_layer_norm(call: Call, x: Array, scale: Array) -> tuple[Array, Ar
 
 
 @kernel("EmbedLayerNormalization", domain=MS)
+@implements("epsilon", inputs=9, outputs=3, ignored={"mask_index_type": ()})
 @computed_wide
 def embed_layer_norm(
     call: Call,

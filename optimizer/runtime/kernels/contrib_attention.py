@@ -8,6 +8,7 @@ import numpy as np
 
 from optimizer.runtime.call import Call
 from optimizer.runtime.kernels.attention import rotated, scores_and_output
+from optimizer.runtime.kernels.known import implements
 from optimizer.runtime.kernels.linear import product
 from optimizer.runtime.kernels.quant import MS
 from optimizer.runtime.precision import Array, computed_wide
@@ -24,6 +25,7 @@ def _joined(x: Array) -> Array:
 
 
 @kernel("MultiHeadAttention", domain=MS)
+@implements("num_heads scale mask_filter_value unidirectional", inputs=8, outputs=4)
 @computed_wide
 def multi_head_attention(
     call: Call,
@@ -104,6 +106,12 @@ def _mask_bias(call: Call, q: Array, total: int, mask: Array | None) -> Array | 
 
 
 @kernel("Attention", domain=MS)
+@implements(
+    "num_heads scale mask_filter_value unidirectional qkv_hidden_sizes",
+    inputs=6,
+    outputs=2,
+    ignored={"do_rotary": (0,), "rotary_embedding_dim": (0,), "past_present_share_buffer": (0,)},
+)
 @computed_wide
 def attention(
     call: Call,
@@ -131,6 +139,24 @@ def attention(
 
 
 @kernel("GroupQueryAttention", domain=MS)
+@implements(
+    "num_heads kv_num_heads scale softcap local_window_size do_rotary rotary_interleaved",
+    inputs=11,
+    outputs=3,
+    ignored={
+        "smooth_softmax": (0, -1),
+        "qk_output": (0,),
+        "causal": (1,),
+        "sliding_window_cache": (0,),
+        "kv_cache_bit_width": (0,),
+        "k_quant_type": ("NONE",),
+        "v_quant_type": ("NONE",),
+        # Read only together with inputs that are refused.
+        "qk_norm_epsilon": (),
+        "q_norm_epsilon": (),
+        "k_norm_epsilon": (),
+    },
+)
 @computed_wide
 def group_query_attention(
     call: Call,
@@ -190,6 +216,12 @@ def _appended(past: Array | None, new: Array, starts: Array, capacity: int) -> A
 
 
 @kernel("RotaryEmbedding", domain=MS)
+@implements(
+    "num_heads rotary_embedding_dim interleaved scale",
+    inputs=4,
+    outputs=1,
+    ignored={"is_packed_batching": (0,)},
+)
 @computed_wide
 def rotary_embedding(call: Call, x: Array, position_ids: Array, cos_cache: Array, sin_cache: Array) -> Array:
     """Turned pairs; ``position_ids`` are one offset for all rows, or [batch, sequence]."""
@@ -207,6 +239,15 @@ def rotary_embedding(call: Call, x: Array, position_ids: Array, cos_cache: Array
 
 
 @kernel("MatMulNBits", domain=MS)
+@implements(
+    "N K bits block_size",
+    inputs=6,
+    outputs=1,
+    ignored={
+        "accuracy_level": (),
+        "weight_prepacked": (0,),
+    },  # the level permits to round, it demands nothing
+)
 @computed_wide
 def matmul_n_bits(
     call: Call,

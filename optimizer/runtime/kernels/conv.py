@@ -19,6 +19,7 @@ from optimizer.runtime.kernels.window import (
     pad_to,
     phase_taps,
     split_phases,
+    taps_index,
     window_of,
     window_view,
 )
@@ -173,7 +174,7 @@ def _phase_columns(kept: KeptForms, x: Array, w: Array, window: Window, y: Array
 
 def _columns_by_phase(w: Array, runs: Sequence[PhaseTaps]) -> Array:
     """[M, depth] with depth in the order in which the columns are copied: phase, channel, tap."""
-    return np.concatenate([w[(..., *run.taps)].reshape(len(w), -1) for run in runs], 1)
+    return np.concatenate([w[taps_index(run)].reshape(len(w), -1) for run in runs], 1)
 
 
 def _phase_view(phase: Array, run: PhaseTaps, start: int, output: tuple[int, ...]) -> Array:

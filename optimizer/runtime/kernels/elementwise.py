@@ -8,8 +8,12 @@ from functools import reduce
 import numpy as np
 
 from optimizer.runtime.call import Call
+from optimizer.runtime.kernels.rows import row_loops
 from optimizer.runtime.precision import Array, computed_wide, is_narrow, widen
 from optimizer.runtime.registry import Exactness, kernel
+
+LONG_ROW = 700
+"""Rows from this length on are worth a loop of their own in a plain binary operator (see ``row_loops``)."""
 
 Unary = Callable[[Array], Array]
 Binary = Callable[[Array, Array], Array]
@@ -67,10 +71,25 @@ def over_operand(ufunc: np.ufunc) -> Callable[[Call, Array, Array, Array], Array
     def into(call: Call, out: Array, a: Array, b: Array) -> Array | None:
         if a.dtype != b.dtype or a.dtype.kind != "f" or (a.shape != b.shape and not _covers(out, a, b)):
             return None
-        ufunc(a, b, out=out)
+        with row_loops(_long_rows(a, b)):
+            ufunc(a, b, out=out)
         return out
 
     return into
+
+
+def _long_rows(a: Array, b: Array) -> int:
+    """Elements per row where one operand has one value for each row, and rows are long; else 0."""
+    if a.size == b.size or a.dtype != b.dtype:
+        return 0
+    row = 1
+    for d, e in zip(reversed(a.shape), reversed(b.shape), strict=False):
+        if d != e and 1 not in (d, e):
+            return 0
+        if d == e:
+            break
+        row *= d * e
+    return row if row >= LONG_ROW else 0
 
 
 def _covers(out: Array, a: Array, b: Array) -> bool:
@@ -234,10 +253,13 @@ def mean(call: Call, *inputs: Array) -> Array:
 
 
 def _clip_over_by_attributes(call: Call, out: Array, x: Array) -> Array | None:
-    limits = [call.attr(name) for name in ("min", "max")]
-    if x.dtype.kind != "f" or limits == [None, None]:
-        return None
-    return _clipped(x, *(None if limit is None else np.asarray(limit, x.dtype) for limit in limits), out=out)
+    low, high = _limits(call, x.dtype)
+    return None if x.dtype.kind != "f" or low is high is None else _clipped(x, low, high, out)
+
+
+def _limits(call: Call, dtype: np.dtype[np.generic]) -> tuple[Array | None, Array | None]:
+    low, high = (None if call.attr(n) is None else np.asarray(call.attr(n), dtype) for n in ("min", "max"))
+    return low, high
 
 
 @kernel("Clip", 1, exact=True, into=_clip_over_by_attributes)
@@ -245,11 +267,8 @@ def _clip_over_by_attributes(call: Call, out: Array, x: Array) -> Array | None:
 @computed_wide
 def clip_by_attributes(call: Call, x: Array) -> Array:
     """Clip with its limits as attributes."""
-    low, high = (call.attr(name) for name in ("min", "max"))
-    if low is None and high is None:
-        return x.copy()
-    limits = (None if limit is None else np.asarray(limit, x.dtype) for limit in (low, high))
-    return _clipped(x, *limits)
+    low, high = _limits(call, x.dtype)
+    return x.copy() if low is high is None else _clipped(x, low, high)
 
 
 def _clip_over(
@@ -260,7 +279,7 @@ def _clip_over(
     return _clipped(x, low, high, out)
 
 
-@kernel("Clip", 11, exact=True, may_alias=True, into=_clip_over)
+@kernel("Clip", 11, exact=True, may_alias=(0,), into=_clip_over)
 @computed_wide
 def clip(call: Call, x: Array, low: Array | None = None, high: Array | None = None) -> Array:
     """Clip with its limits as inputs; where they cross, the upper one wins."""

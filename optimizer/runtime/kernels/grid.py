@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 
 import numpy as np
 
@@ -48,26 +49,33 @@ class _Sampler:
     def sample(self, image: Array, grid: list[Array]) -> Array:
         """[C, points] of an image [C, *spatial] at one vector of grid values per axis."""
         size = image.shape[1:]
-        places = [self._place(g, d) for g, d in zip(grid, size, strict=True)]
-        taps = [self._taps(p, d) for p, d in zip(places, size, strict=True)]
+        taps = [
+            self._placed(self._taps(self._place(g, d), d), d, prod(size[axis + 1 :]))
+            for axis, (g, d) in enumerate(zip(grid, size, strict=True))
+        ]
         flat = image.reshape(image.shape[0], -1)
-        if self.mode == "nearest":
-            index, inside = self._flat_index([t[0][0] for t in taps], size)
-            values = flat.take(index, 1)
-            return values if inside is None else values * inside
         total: Array | None = None
-        for choice in product(*(range(len(t)) for t in taps)):
-            index, inside = self._flat_index([t[k][0] for t, k in zip(taps, choice, strict=True)], size)
-            weight = taps[0][choice[0]][1]
-            for axis_taps, k in zip(taps[1:], choice[1:], strict=True):
-                weight = weight * axis_taps[k][1]
-            if inside is not None:
-                weight = weight * inside
+        for choice in product(*taps):
+            index, weight = choice[0]
+            for further, factor in choice[1:]:
+                index, weight = index + further, weight * factor
             part = flat.take(index, 1)
-            part = part * weight.astype(part.dtype if part.dtype.kind == "f" else np.float32)
+            if self.mode == "nearest":
+                return part if self.padding != "zeros" else part * (weight != 0)
+            part = part * weight.astype(part.dtype if part.dtype.kind == "f" else np.float32, copy=False)
             total = part if total is None else np.add(total, part, out=total)
         assert total is not None
         return total
+
+    def _placed(self, taps: list[tuple[Array, Array]], length: int, step: int) -> list[tuple[Array, Array]]:
+        """Taps along one axis as (what they add to the flat index, weight); outside counts nothing."""
+        placed = []
+        for index, weight in taps:
+            nearest = np.minimum(np.maximum(index, 0), length - 1)
+            if self.padding == "zeros":
+                weight = weight * (nearest == index)
+            placed.append((nearest * step, weight))
+        return placed
 
     def _place(self, grid: Array, length: int) -> Array:
         """Input coordinates of grid values in [-1, 1], folded back as the padding says."""
@@ -110,18 +118,8 @@ class _Sampler:
             taps.append((at, cubic_weights(ratio - offset, _CUBIC_COEFFICIENT)))
         return taps
 
-    def _flat_index(self, index: list[Array], size: tuple[int, ...]) -> tuple[Array, Array | None]:
-        """(flat index clipped into the image, which points lie inside; None where all count)."""
-        flat = np.zeros_like(index[0])
-        inside: Array | None = None
-        for i, length in zip(index, size, strict=True):
-            flat = flat * length + np.clip(i, 0, length - 1)
-            if self.padding == "zeros":
-                here = (i >= 0) & (i < length)
-                inside = here if inside is None else inside & here
-        return flat, inside
-
 
 def _index(place: Array) -> Array:
     """Whole coordinates as integers; those far outside (or NaN) only have to stay outside."""
-    return np.asarray(np.nan_to_num(np.clip(place, -(2**30), 2**30), nan=-(2**30)).astype(np.int64))
+    bound = place.dtype.type(2**30)
+    return np.asarray(np.fmin(np.fmax(place, -bound), bound).astype(np.int64))

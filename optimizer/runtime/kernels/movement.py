@@ -24,7 +24,7 @@ def concat(call: Call, *inputs: Array) -> Array:
 
 
 @kernel("Split", 1, exact=True, may_alias=True)
-@kernel("Split", 13, exact=True, may_alias=True)
+@kernel("Split", 13, exact=True, may_alias=(0,))
 def split(call: Call, x: Array, lengths: Array | None = None) -> tuple[Array, ...]:
     """Cuts along ``axis`` into given lengths (attribute or input), else into equal parts."""
     axis = call.attr("axis", 0)
@@ -34,7 +34,7 @@ def split(call: Call, x: Array, lengths: Array | None = None) -> tuple[Array, ..
     return cut(x, parts, axis)
 
 
-@kernel("Split", 18, exact=True, may_alias=True)
+@kernel("Split", 18, exact=True, may_alias=(0,))
 def split_num_outputs(call: Call, x: Array, lengths: Array | None = None) -> tuple[Array, ...]:
     """As before; where ``num_outputs`` does not divide the axis, the last part is smaller."""
     axis = call.attr("axis", 0)
@@ -80,7 +80,7 @@ def slice_by_attributes(call: Call, x: Array) -> Array:
     return _slice(x, starts, ends, call.attr("axes"), None)
 
 
-@kernel("Slice", 10, exact=True, may_alias=True)
+@kernel("Slice", 10, exact=True, may_alias=(0,))
 def slice_(
     call: Call,
     x: Array,

@@ -230,7 +230,8 @@ def rms_norm(call: Call, x: Array, scale: Array) -> Array:
 
 def root_mean_square(call: Call, x: Array, axis: int) -> tuple[Array, Array]:
     """(x / rms, 1 / rms) in the dtype of the statistics."""
-    flat = x.astype(_stash_dtype(call, x), copy=False).reshape(*x.shape[:axis], -1)
+    sizes = (*x.shape[:axis], math.prod(x.shape[axis:]))
+    flat = x.astype(_stash_dtype(call, x), copy=False).reshape(sizes)
     mean = np.einsum("...i,...i->...", flat, flat)[..., None] / max(1, flat.shape[-1])
     inverse = np.reciprocal(np.sqrt(mean + flat.dtype.type(call.attr("epsilon", 1e-5))))
     with row_loops(flat.shape[-1]):

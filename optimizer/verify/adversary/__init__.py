@@ -1,0 +1,6 @@
+"""Trying a rule on graphs grown from its own pattern, to find one that it gets wrong."""
+
+from optimizer.verify.adversary.grow import Barren, Grower, Growth
+from optimizer.verify.adversary.trials import Counterexample, RuleTrials, try_rule
+
+__all__ = ["Barren", "Counterexample", "Grower", "Growth", "RuleTrials", "try_rule"]

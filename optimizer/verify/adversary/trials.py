@@ -1,0 +1,148 @@
+"""Applying one rule to many generated graphs, and judging what it does there."""
+
+from __future__ import annotations
+
+import warnings
+import zlib
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from optimizer.ir import Model, OptimizerError
+from optimizer.ir.text import dump
+from optimizer.rewrite import Context, Driver, Exactness, Rule, RuleIndex, Settings
+from optimizer.verify.adversary.grow import Barren, Grower, Growth
+from optimizer.verify.agreement import bits_differ
+from optimizer.verify.engines import EngineError, NumPy
+from optimizer.verify.local import LocalCheck
+from optimizer.verify.metrics import compare_values
+
+GRAPHS = 300
+"""Graphs a rule is tried on."""
+MORE = 40
+"""Graphs tried after the first counterexample, to find a smaller one."""
+_OBJECTIVES = ("balanced", "latency", "nodes")
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """A graph that a rule gets wrong.
+
+    Attributes:
+        text: the graph as ONNX text.
+        fault: what is wrong with the result.
+    """
+
+    text: str
+    fault: str
+    size: tuple[int, int]
+
+
+@dataclass(slots=True)
+class RuleTrials:
+    """What became of a rule on the graphs it was tried on.
+
+    Attributes:
+        fired, wrong: graphs on which it was applied; those where that was wrong.
+        refused: how often it refused, by reason.
+        grown: graphs that could be made.
+        worst: the smallest graph it gets wrong.
+    """
+
+    rule: str
+    grown: int = 0
+    fired: int = 0
+    wrong: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    worst: Counterexample | None = None
+
+    def __str__(self) -> str:
+        text = f"{self.rule}: fired {self.fired}, refused {self.refused.total()}, wrong {self.wrong}"
+        text += f" on {self.grown} graphs"
+        if not self.fired and not self.wrong:
+            text += ": it never fired, so this says nothing"
+        if self.worst is not None:
+            text += f"\n  {self.worst.fault}\n" + "\n".join(
+                f"  {line}" for line in self.worst.text.splitlines()
+            )
+        return text
+
+
+def try_rule(rule: Rule, *, graphs: int = GRAPHS, seed: int = 0) -> RuleTrials:
+    """Tries a rule on graphs grown from its pattern; the same ones for the same seed.
+
+    Args:
+        graphs: how many are to be grown.
+    """
+    found = RuleTrials(rule.name)
+    base = zlib.crc32(rule.name.encode()) + (seed << 32)
+    attempts, last = 0, graphs
+    while found.grown < last and attempts < 20 * graphs:
+        rng = np.random.default_rng([base, attempts])
+        attempts += 1
+        try:
+            growth = Grower(rule, rng).grow()
+        except Barren:
+            continue
+        found.grown += 1
+        settings = Settings(
+            fp="fast", objective=_OBJECTIVES[attempts % 3], target="onnxruntime" if attempts % 2 else ""
+        )
+        fault = _apply(rule, growth, settings, found)
+        if fault:
+            found.wrong += 1
+            last = min(last, found.grown + MORE) if found.worst is None else last
+            if found.worst is None or growth.size < found.worst.size:
+                found.worst = Counterexample(dump(_regrown(rule, base, attempts - 1)), fault, growth.size)
+    return found
+
+
+def _regrown(rule: Rule, base: int, attempt: int) -> Model:
+    return Grower(rule, np.random.default_rng([base, attempt])).grow().model
+
+
+def _apply(rule: Rule, growth: Growth, settings: Settings, found: RuleTrials) -> str:
+    """What is wrong after the rule was applied wherever it can be; empty where nothing is."""
+    model = growth.model
+    before = model.copy()
+    ctx = Context(model, settings)
+    ctx.check = LocalCheck()
+    try:
+        outcome = Driver(ctx, model.graph, (), RuleIndex([rule])).run()
+    except OptimizerError as error:
+        return str(error)
+    finally:
+        found.refused.update(ctx.stats[rule.name].refused)
+        ctx.journal.detach()
+    if outcome.fired or ctx.rejected:
+        found.fired += 1
+    if ctx.rejected:
+        return ctx.rejected[0].fault
+    return _compare(before, model, growth.feeds, rule.tag) if outcome.fired else ""
+
+
+def _compare(before: Model, after: Model, feeds: dict[str, Any], tag: Exactness) -> str:
+    """Holds the whole graph against itself before, on the inputs it was grown with."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        try:
+            expected = NumPy(before).run(feeds)
+        except EngineError:
+            return ""
+        try:
+            actual = NumPy(after).run(feeds)
+        except EngineError as error:
+            return f"the result does not run: {error}"
+    for name, value in expected.items():
+        finite = (
+            not isinstance(value, np.ndarray) or value.dtype.kind != "f" or bool(np.isfinite(value).all())
+        )
+        if tag is Exactness.E0:
+            fault = bits_differ(value, actual[name]) and compare_values(value, actual[name]).fault
+        else:
+            fault = compare_values(value, actual[name]).fault if finite else ""
+        if fault:
+            return f"output '{name}': {fault}"
+    return ""
