@@ -194,6 +194,25 @@ def pass_names() -> list[tuple[str, str]]:
     return [(name, _kind_of(steps)) for name, steps in _catalogue().PASSES.items()]
 
 
+def describe_passes(name: str = "") -> str:
+    """Every pass and rule with what it does; with a name, all about that one.
+
+    Raises:
+        UsageError: there is no pass or rule of this name.
+    """
+    from optimizer.report import catalogue
+
+    passes = _catalogue().PASSES
+    return catalogue.describe(passes, name) if name else catalogue.listing(passes)
+
+
+def rules_page() -> str:
+    """The page of documentation that lists all passes and rules, as Markdown."""
+    from optimizer.report import catalogue
+
+    return catalogue.markdown(_catalogue().PASSES)
+
+
 def _kind_of(steps: Sequence[Pass]) -> str:
     rules = sum(len(step.rules) for step in steps if isinstance(step, RulePass))
     return f"{rules} rules" if rules else "whole graph"

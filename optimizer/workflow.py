@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from optimizer.analysis.specialize import specialize
-from optimizer.io import FUSED_OPSET, Staged, convert_opset, load, stage
+from optimizer.io import Staged, convert_opset, fuse_opset, load, stage
 from optimizer.io.pause import no_garbage_collection
 from optimizer.ir import Model, OptimizerError, StorageError, UsageError
 from optimizer.options import Options, Source
@@ -177,10 +177,8 @@ class _Run:
 
     def _with_fused_operators(self, model: Model) -> Model:
         """The model at the opset of the fused operators, or as it is where that cannot be."""
-        if model.opsets.get("", FUSED_OPSET) >= FUSED_OPSET:
-            return model
         try:
-            return convert_opset(model, FUSED_OPSET)
+            return fuse_opset(model)
         except UsageError as reason:
             # The attempt may have changed the model.
             model = load(self._source, freeze_initializers=self._options.freeze_initializers)

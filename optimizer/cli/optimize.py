@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from optimizer.report import Report
     from optimizer.rewrite import Instrument, TimePasses
 
+MAX_MISSES = 20
+"""Lines printed for one --why-not or --explain."""
+
 _OPTIONS = (
     click.option("--passes", metavar="A,B,...", help="Run just these passes, once each, in this order."),
     click.option("--skip", metavar="A,B,...", default="", help="Leave out these passes or rules."),
@@ -53,6 +56,8 @@ _OPTIONS = (
     click.option("--print-after", metavar="PASS|all", help="Print what a pass changed, as a diff."),
     click.option("--time-passes", is_flag=True, help="Print the seconds each pass took."),
     click.option("--rule-stats", is_flag=True, help="Print tries, hits and time of each rule."),
+    click.option("--why-not", multiple=True, metavar="RULE", help="Print why this rule was not applied."),
+    click.option("--explain", multiple=True, metavar="NODE", help="Print why this node is still there."),
     click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
     click.option("-v", "--verbose", is_flag=True, help="Print unchanged operators too."),
     click.option("--debug", is_flag=True, help="Print the traceback of an error."),
@@ -84,10 +89,14 @@ for _option in _OPTIONS:
 
 def _optimize(source: Path, output: Path, options: dict[str, Any]) -> None:
     from optimizer.api import optimize
+    from optimizer.rewrite import Explainer
 
     quiet = options["quiet"]
     console = _console()
     instruments, timing = _instruments(options, console)
+    explainer = Explainer()
+    if options["why_not"] or options["explain"]:
+        instruments.append(explainer)
     with _progress(console, quiet or not sys.stderr.isatty()) as progress:
         result = optimize(
             source, output=output, instruments=instruments, progress=progress, **_keywords(options)
@@ -98,6 +107,12 @@ def _optimize(source: Path, output: Path, options: dict[str, Any]) -> None:
         Path(options["report"]).write_text(result.report.to_json(), encoding="utf-8")
     if not quiet:
         _print(result.report, console, options)
+    answers = [*map(explainer.why_not, options["why_not"]), *map(explainer.explain, options["explain"])]
+    for misses in answers:
+        for miss in misses[:MAX_MISSES]:
+            click.echo(str(miss))
+        if len(misses) > MAX_MISSES:
+            click.echo(f"... and {len(misses) - MAX_MISSES} more")
 
 
 def _keywords(options: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,18 @@ def main() -> None:
 
 
 @main.command()
+@click.argument("name", metavar="[PASS|RULE]", default="")
+@click.option("--markdown", is_flag=True, help="Print the page of documentation.")
+@_DEBUG
+def passes(name: str, markdown: bool, debug: bool) -> None:
+    """Lists every pass and rule with what it does; with a name, tells all about that one."""
+    with reported(debug):
+        from optimizer.api import describe_passes, rules_page
+
+        click.echo(rules_page() if markdown else describe_passes(name), nl=not markdown)
+
+
+@main.command()
 @click.argument("model", metavar="MODEL")
 @click.option("--tensor", metavar="NAME", help="Tell about this tensor only.")
 @click.option("--nodes", type=click.IntRange(min=0), default=8, metavar="N", help="Nodes to preview [8].")

@@ -1,7 +1,7 @@
 """ONNX files in and out: the only layer that turns whole models into protobuf messages and back."""
 
 from optimizer.io.loader import load
-from optimizer.io.opset import FUSED_OPSET, convert_opset
+from optimizer.io.opset import FUSED_OPSET, convert_opset, fuse_opset
 from optimizer.io.saver import SaveResult, Staged, save, stage
 from optimizer.io.text import parse
 from optimizer.io.writer import to_proto
@@ -11,6 +11,7 @@ __all__ = [
     "SaveResult",
     "Staged",
     "convert_opset",
+    "fuse_opset",
     "load",
     "parse",
     "save",

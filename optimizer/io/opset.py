@@ -17,6 +17,21 @@ FUSED_OPSET = 23
 """The version that has all fused operators: HardSwish-14, LayerNormalization-17, Gelu-20, and
 Attention, RMSNormalization and RotaryEmbedding. Released onnxruntimes run it."""
 
+NO_KERNEL = frozenset(
+    {
+        "GlobalLpPool",
+        "ImageDecoder",
+        "MaxRoiPool",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+        "RoiAlign",
+    }
+)
+"""Operators whose version at ``FUSED_OPSET`` released onnxruntimes cannot run; older ones they can."""
+
 _OLDEST = 7
 
 
@@ -45,6 +60,25 @@ def convert_opset(model: Model, version: int) -> Model:
         return _raise_opset(model, version)
     except _NoEquivalent as reason:
         raise UsageError(f"cannot convert opset {current} to {version}: {reason}") from None
+
+
+def fuse_opset(model: Model) -> Model:
+    """The model at ``FUSED_OPSET``, or as it is where it is newer already.
+
+    Args:
+        model: used up, as in ``convert_opset``, unless this raises before anything is changed.
+
+    Raises:
+        UsageError: it cannot be converted, or would not run afterwards.
+    """
+    if model.opsets.get("", FUSED_OPSET) >= FUSED_OPSET:
+        return model
+    roots = [model.graph, *(function.graph for function in model.functions.values())]
+    used = {node.op_type for root in roots for _, g in root.scopes() for node in g.nodes if not node.domain}
+    lacking = sorted(used & NO_KERNEL)
+    if lacking:
+        raise UsageError(f"onnxruntime does not run {lacking[0]} at opset {FUSED_OPSET}")
+    return convert_opset(model, FUSED_OPSET)
 
 
 # ------------------------------------------------------------------ upwards

@@ -3,6 +3,7 @@
 from optimizer.rewrite.context import ApplicationCheck, Context, Rejected, RuleStats, Settings, anchor_of
 from optimizer.rewrite.driver import Driver, Outcome, RuleFailed, RuleIndex, StopReason
 from optimizer.rewrite.exactness import FP_LEVELS, Exactness
+from optimizer.rewrite.explain import Explainer
 from optimizer.rewrite.extensions import extensions
 from optimizer.rewrite.function_pass import FunctionPass
 from optimizer.rewrite.instruments import Instrument, PrintAfter, TimePasses
@@ -30,6 +31,7 @@ __all__ = [
     "Declared",
     "Driver",
     "Exactness",
+    "Explainer",
     "FunctionPass",
     "GraphPass",
     "Group",

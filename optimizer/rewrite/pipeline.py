@@ -65,14 +65,14 @@ class ScopePass:
 
     def __init__(self, name: str, function: ScopeFunction) -> None:
         self.name = name
-        self._function = function
+        self.function = function
 
     def run(self, ctx: Context) -> bool:
         """Runs the function in each scope, outer ones first."""
         changed = False
         for path, graph in ctx.scopes():
             if ctx.mark(self, graph) != len(ctx.journal.touched[graph]):
-                changed |= self._function(ctx, path, graph)
+                changed |= self.function(ctx, path, graph)
                 ctx.set_mark(self, graph)
         return changed
 
@@ -82,11 +82,11 @@ class ModelPass:
 
     def __init__(self, name: str, function: Callable[[Context], bool]) -> None:
         self.name = name
-        self._function = function
+        self.function = function
 
     def run(self, ctx: Context) -> bool:
         """Runs the function."""
-        return self._function(ctx)
+        return self.function(ctx)
 
 
 def pass_of(declared: Declared) -> Pass:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from optimizer.ir import Attribute, Function, Node, Value
-from optimizer.runtime import Call, ExecutionContext, ExecutionError, Options
+from optimizer.runtime import Call, ExecutionContext, ExecutionError, LimitReached, Options
 from optimizer.runtime.compiler import Compiler
 from optimizer.runtime.registry import KernelFunction
 from optimizer.verify.effort import Meter
@@ -16,6 +16,10 @@ from optimizer.verify.rounding import listed, propagate
 from optimizer.verify.sides import Side
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+MOST_ELEMENTS = 1 << 26
+"""Elements of one tensor; sizes that make larger ones are refused."""
 
 
 class Evaluator:
@@ -38,7 +42,7 @@ class Evaluator:
         bindings: Mapping[str, Attribute] | None = None,
     ) -> None:
         self.side = side
-        self._context = ExecutionContext(Options(truth=truth))
+        self._context = ExecutionContext(Options(truth=truth, max_bytes=8 * MOST_ELEMENTS))
         compiler = Compiler(side.graph, self._context, side.graph.opsets, functions, bindings or {})
         self._steps: list[tuple[Node, KernelFunction, Call]] = []
         for node in side.nodes:
@@ -63,6 +67,8 @@ class Evaluator:
             for node, run, call in self._steps:
                 inputs = [None if v is None else values[v] for v in node.operands]
                 meter(node, inputs)
+                if any(np.size(x) > MOST_ELEMENTS for x in inputs if isinstance(x, np.ndarray)):
+                    raise LimitReached("a tensor is larger than a check is meant for")
                 try:
                     results = listed(run(call, *inputs))
                     _refuse_ambiguous(node, inputs, results)

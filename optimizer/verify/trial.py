@@ -139,10 +139,7 @@ class Trial:
         if (before, truth) in self._results:
             return evaluator, self._results[before, truth]
         given = {side.local[v]: true_value(array) if truth else array for v, array in feeds.items()}
-        try:
-            self._results[before, truth] = evaluator.run({**constants, **given}, MAX_RUN)
-        except LimitReached as error:
-            raise Undecided(TOO_LONG) from error
+        self._results[before, truth] = evaluator.run({**constants, **given}, MAX_RUN)
         return evaluator, self._results[before, truth]
 
     def _constant(self, value: Value, tensor: Tensor, truth: bool) -> Any:
@@ -166,12 +163,14 @@ class Trial:
         with _no_warnings(feeds):
             try:
                 self._run(True, draw.truth, feeds)
-            except ExecutionError:
+            except (ExecutionError, LimitReached):
                 return None
             try:
                 return self._truth_verdict(feeds) if draw.truth else self._own_verdict(feeds, draw)
             except ExecutionError as error:
                 return f"the new nodes fail where the old ones run: {error}"
+            except LimitReached as error:
+                raise Undecided(TOO_LONG) from error
 
     # ---------------------------------------------------------------- verdicts
 

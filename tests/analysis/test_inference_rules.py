@@ -7,7 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from optimizer.analysis import Facts
+from optimizer.analysis import Dim, Facts
+from optimizer.analysis.ops.slicing import slice_length
 from optimizer.io import parse
 
 SHAPES = [
@@ -227,3 +228,46 @@ def test_contents_that_floats_would_round_are_not_claimed() -> None:
     nodes = "s = Shape(x) f = Cast<to=1>(s) k = float(0.1) g = Mul(f, k) y = Cast<to=7>(g)"
     facts = facts_of("float[N] x", nodes)
     assert facts.value(facts.graph.outputs[0]) is None
+
+
+BOUNDS = (-(2**63), -9, -4, -1, 0, 1, 3, 9, 2**63 - 1)
+
+
+@pytest.mark.parametrize("step", [-3, -2, -1, 1, 2, 3])
+def test_slice_lengths_are_those_of_python(step: int) -> None:
+    """Every pair of bounds at every small size, where anything is claimed."""
+    claimed = 0
+    for start in BOUNDS:
+        for end in BOUNDS:
+            length = slice_length(Dim.of("N"), Dim.of(start), Dim.of(end), step)
+            for size in range(7) if length.is_known else ():
+                expected = len(range(*slice(start, end, step).indices(size)))
+                assert length.evaluate({"N": size}) == expected, (start, end, size)
+                claimed += 1
+    assert claimed > 300
+
+
+@pytest.mark.parametrize(
+    ("inputs", "nodes", "constants", "expected"),
+    [
+        ("float[B,N,1] x", "y = DFT(x)", {}, "float[B, N, 2]"),
+        ("float[B,N,1] x", "y = DFT<onesided=1>(x)", {}, "float[B, (N//2) + 1, 2]"),
+        ("float[B,N,2] x", "y = DFT<onesided=1, inverse=1>(x)", {}, "float[B, 2*N - 2, 1]"),
+        ("float[B,N,1] x", "y = DFT(x, s)", {"s": 16}, "float[B, 16, 2]"),
+        ("float[B,N,1] x, int64 a", "y = DFT(x, , a)", {}, "float[B, N, 2]"),
+        ("float[B,N,1] x", "y = STFT(x, s, , e)", {"s": 4, "e": 16}, "float[B, (N//4) - 3, 9, 2]"),
+        ("float[B,N,1] x, float[8] w", "y = STFT(x, s, w)", {"s": 4}, "float[B, (N//4) - 1, 5, 2]"),
+        ("int64[1] a, float[1,N,4] x", "y = Squeeze(x, a)", {}, None),
+        ("int64[1] a, float[1,5,4] x", "y = Squeeze(x, a)", {}, "float[5, 4]"),
+        ("int64[2] s, float[N,0] x", "y, z = Split<axis=1>(x, s)", {}, "float[N, 0]"),
+        ("float[P,A] x, float[S,A] z", "y = Concat<axis=0>(x, z)", {}, "float[P + S, A]"),
+        ("float[2,A] x, float[3,B] z", "y = Concat<axis=0>(x, z)", {}, "float[5, A]"),
+    ],
+)
+def test_further_shapes(inputs: str, nodes: str, constants: dict[str, int], expected: str | None) -> None:
+    facts = facts_of(inputs, nodes, 21, **{key: np.array(number) for key, number in constants.items()})
+    shape = facts.of(facts.graph.outputs[0])
+    if expected is None:
+        assert not all(dim.is_known for dim in shape.shape or ())
+    else:
+        assert str(shape) == expected

@@ -19,6 +19,7 @@ from optimizer.analysis.ops import (
     reduction,
     sequences,
     signal,
+    slicing,
     views,
 )
 
@@ -41,5 +42,6 @@ __all__ = [
     "reduction",
     "sequences",
     "signal",
+    "slicing",
     "views",
 ]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import numpy as np
 
-from optimizer.analysis.computed import maximum, minimum
 from optimizer.analysis.context import Inconsistent, InferContext, fresh_shape, normal_axis
 from optimizer.analysis.dims import Dim
 from optimizer.analysis.elements import INTEGERS, MAX_ELEMENTS, Elements, joined
@@ -15,10 +13,7 @@ from optimizer.analysis.fact import UNKNOWN, Fact, Shape
 from optimizer.analysis.registry import infer
 from optimizer.ir import DType
 
-__all__ = ["joined_shape", "slice_length", "taken"]
-
-END = 2**31 - 1
-"""From here on, a bound of a slice is past the end of any axis."""
+__all__ = ["joined_shape", "taken"]
 
 
 @infer("Concat")
@@ -97,6 +92,8 @@ def split(context: InferContext) -> list[Fact]:
 
 def _split_sizes(context: InferContext, whole: Dim, count: int) -> list[Dim]:
     given = context.attr("split")
+    if whole.value == 0:
+        return [whole] * count
     sizes = [Dim.of(s) for s in given] if given is not None else context.dims(1)
     if sizes is not None:
         if len(sizes) != count:
@@ -117,79 +114,6 @@ def _part(value: Elements | None, axis: int, start: int | None, size: int | None
     if value is None or start is None or size is None:
         return None
     return value.moved(lambda a: a[(slice(None),) * axis + (slice(start, start + size),)])
-
-
-@infer("Slice")
-def slice_by_attributes(context: InferContext) -> Fact:
-    """Before opset 10."""
-    starts, ends = context.attr("starts", ()), context.attr("ends", ())
-    axes = list(context.attr("axes", range(len(starts))))
-    cuts = [(Dim.of(start), Dim.of(end), 1) for start, end in zip(starts, ends, strict=True)]
-    return _slice(context, axes, cuts)
-
-
-@infer("Slice", since=10)
-def slice_by_inputs(context: InferContext) -> Fact:
-    """Starts, ends, axes and steps as inputs."""
-    fact = context.inputs[0] or UNKNOWN
-    starts, ends = context.dims(1), context.dims(2)
-    known = starts if starts is not None else ends
-    axes = context.ints(3) if context.has(3) else None if known is None else list(range(len(known)))
-    if fact.shape is None or axes is None:
-        return Fact(fact.dtype, None if fact.shape is None else fresh_shape(len(fact.shape), "slice"))
-    nothing: list[Dim | None] = [None] * len(axes)
-    steps = context.dims(4) if context.has(4) else [Dim.of(1)] * len(axes)
-    numbers = [None if step is None else step.value for step in steps or nothing]
-    return _slice(context, axes, list(zip(starts or nothing, ends or nothing, numbers, strict=True)))
-
-
-Cut: TypeAlias = tuple[Dim | None, Dim | None, int | None]
-"""Start, end and step."""
-
-
-def _slice(context: InferContext, axes: list[int], cuts: Sequence[Cut]) -> Fact:
-    fact = context.inputs[0] or UNKNOWN
-    if fact.shape is None:
-        return Fact(fact.dtype)
-    shape = list(fact.shape)
-    where: list[slice] = [slice(None)] * len(shape)
-    static = True
-    for axis, (start, end, step) in zip(axes, cuts, strict=True):
-        axis = normal_axis(axis, len(shape))
-        shape[axis] = slice_length(shape[axis], start, end, step, context.facts.is_size)
-        if start is None or end is None or None in (start.value, end.value, step):
-            static = False
-        else:
-            where[axis] = slice(start.value, end.value, step)
-    value = fact.value.moved(lambda a: a[tuple(where)]) if fact.value is not None and static else None
-    return Fact(fact.dtype, tuple(shape), value)
-
-
-def slice_length(
-    dim: Dim,
-    start: Dim | None,
-    end: Dim | None,
-    step: int | None,
-    is_size: Callable[[Dim], bool] = lambda dim: dim.bounds[0] >= 0,
-) -> Dim:
-    """Number of elements of ``dim`` that a slice takes, with ONNX's clamping (that of Python)."""
-    if start is None or end is None or not step:
-        return Dim.fresh("slice")
-    if dim.value is not None and start.value is not None and end.value is not None:
-        return Dim.of(len(range(*slice(start.value, end.value, step).indices(dim.value))))
-    if step < 0:
-        whole = start.value is not None and (start.value == -1 or start.value >= END)
-        if whole and end.value is not None and end.value <= -END:
-            return dim.ceil_div(-step)
-        return Dim.fresh("slice")
-    to_end = end.value is not None and end.value >= END
-    if start.bounds[1] < 0 and (to_end or end == dim):
-        return minimum(-start, dim).ceil_div(step)
-    first = start if is_size(start) else maximum(dim + start, 0) if start.bounds[1] < 0 else None
-    last = dim if to_end else minimum(end, dim) if is_size(end) else dim + end if end.bounds[1] < 0 else None
-    if first is None or last is None:
-        return Dim.fresh("slice")
-    return maximum(last - first, 0).ceil_div(step)
 
 
 @infer("Gather")

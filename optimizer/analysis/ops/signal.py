@@ -26,12 +26,15 @@ def dft_by_attribute(context: InferContext) -> Fact:
 
 def _dft(context: InferContext, axis: int | None) -> Fact:
     dtype, shape = context.dtype(0), context.shape(0)
-    if shape is None or axis is None:
-        return Fact(dtype, None if shape is None else fresh_shape(len(shape), "dft"))
+    onesided, inverse = context.attr("onesided", 0), context.attr("inverse", 0)
+    if shape is None:
+        return Fact(dtype)
+    if axis is None:
+        others = fresh_shape(len(shape) - 1, "dft") if onesided or context.has(1) else shape[:-1]
+        return Fact(dtype, (*others, Dim.of(1 if onesided and inverse else 2)))
     axis = normal_axis(axis, len(shape))
     lengths = context.dims(1) if context.has(1) else [shape[axis]]
     length = (lengths[0] if lengths else None) or Dim.fresh("dft")
-    onesided, inverse = context.attr("onesided", 0), context.attr("inverse", 0)
     if onesided and inverse and not context.has(1):
         length = (shape[axis] - 1) * 2
     kept = length // 2 + 1 if onesided and not inverse else length

@@ -125,19 +125,25 @@ def squeeze(context: InferContext) -> Fact:
         return Fact(fact.dtype)
     rank = len(fact.shape)
     if axes is None:
-        if context.has(1):
-            count = context.dims(1)
-            return Fact(fact.dtype, None if count is None else fresh_shape(rank - len(count), "squeeze"))
-        ones = [dim.eq(1) for dim in fact.shape]
-        if None in ones:
-            return Fact(fact.dtype)
-        axes = [axis for axis, one in enumerate(ones) if one]
+        axes = _ones(fact.shape, context.dims(1), given=context.has(1))
+    if axes is None:
+        count = context.dims(1) if context.has(1) else None
+        return Fact(fact.dtype, None if count is None else fresh_shape(rank - len(count), "squeeze"))
     gone = {normal_axis(axis, rank) for axis in axes}
     for axis in gone:
         if fact.shape[axis].eq(1) is False:
             raise Inconsistent(f"axis {axis} of size {fact.shape[axis]} cannot be squeezed")
         context.demand(fact.shape[axis], ONE)
     return with_shape(fact, tuple(dim for axis, dim in enumerate(fact.shape) if axis not in gone))
+
+
+def _ones(shape: Shape, axes: list[Dim | None] | None, *, given: bool) -> list[int] | None:
+    """The axes of size 1 where that is certain: all, or as many as there are unknown ``axes``."""
+    ones = [dim.eq(1) for dim in shape]
+    if given:
+        maybe = [axis for axis, one in enumerate(ones) if one is not False]
+        return maybe if axes is not None and len(maybe) == len(axes) else None
+    return None if None in ones else [axis for axis, one in enumerate(ones) if one]
 
 
 @infer("Unsqueeze")

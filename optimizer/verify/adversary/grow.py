@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from optimizer.io.schemas import admits
 from optimizer.ir import DType, Graph, Model, Node, OptimizerError, TensorType, Value, ValueInfo
 from optimizer.rewrite import Rule
 from optimizer.rewrite.pattern import Absent, AnyOf, Maybe, Op, Rest, Scalar, Term, Var
@@ -18,18 +19,11 @@ from optimizer.verify.adversary.site import Array, Leaf, Site
 OPSETS = (11, 13, 17, 18, 20, 21, 23)
 DTYPES = (np.float32,) * 8 + (np.float16, np.float64, np.int64, np.int32, np.bool_)
 _COMMUTES = {"Add", "Mul", "Max", "Min", "And", "Or", "Xor", "Equal"}
-_CHECKS_INDICES = {
-    "Slice",
-    "Reshape",
-    "Expand",
-    "Tile",
-    "Gather",
-    "Squeeze",
-    "Unsqueeze",
-    "Pad",
-    "Resize",
-    "Split",
-}
+_TAKES_INDICES = {
+    "Slice", "Reshape", "Expand", "Tile", "Gather", "Squeeze", "Unsqueeze", "Pad", "Resize", "Split",
+}  # fmt: skip
+_FAILURES = (OptimizerError, ValueError, IndexError, TypeError, KeyError, ArithmeticError)
+"""What operands that do not fit together may raise."""
 
 
 class Barren(Exception):
@@ -86,7 +80,7 @@ class Grower:
             warnings.simplefilter("ignore", RuntimeWarning)
             try:
                 root = self._op(self._choice(self._rule.pattern))
-            except (OptimizerError, ValueError, IndexError, TypeError, KeyError, ZeroDivisionError) as error:
+            except _FAILURES as error:
                 raise Barren(str(error)) from error
         self._finish(root)
         return Growth(Model(self._graph), self._feeds)
@@ -121,15 +115,12 @@ class Grower:
         self._fill_numbers(site, operands)
         RECIPES.get(op, elementwise)(site)
         inputs = [self._made(site, slot, operand) for slot, operand in enumerate(operands)]
-        if (
-            len(inputs) == 2
-            and (term.commutative or (op in _COMMUTES and self._chance(0.2)))
-            and self._chance(0.5)
-        ):
+        if len(inputs) == 2 and (term.commutative or op in _COMMUTES) and self._chance(0.3):
             inputs.reverse()
         while inputs and inputs[-1] is None:
             inputs.pop()
         attributes = {**site.attributes, **fixed}
+        self._check(op, term.domain, inputs, frozenset(attributes))
         node = self._graph.add(op, inputs, attributes, site.outputs, domain=term.domain)
         self._run(node)
         if term.name:
@@ -179,7 +170,7 @@ class Grower:
             if array is None:
                 return None
             raise Barren("an operand that no recipe makes")
-        structural = array.dtype.kind in "i" and site.op in _CHECKS_INDICES and slot > 0
+        structural = array.dtype.kind in "i" and site.op in _TAKES_INDICES and slot > 0
         constant = operand.constant or operand.number is not None or self._chance(0.9 if structural else 0.3)
         value = self._graph.add_constant(array) if constant else self._input(array)
         self._arrays[value] = array
@@ -199,6 +190,13 @@ class Grower:
                 shape[axis] = f"{name}_{axis}"
         self._feeds[name] = array
         return self._graph.add_input(ValueInfo(name, TensorType(DType.from_numpy(array.dtype), tuple(shape))))
+
+    def _check(self, op: str, domain: str, inputs: list[Value | None], attributes: frozenset[str]) -> None:
+        """Makes sure that the standard allows the node at this opset."""
+        dtypes = [None if v is None else DType.from_numpy(self._arrays[v].dtype) for v in inputs]
+        names = tuple(None if dtype is None else dtype.name.lower() for dtype in dtypes)
+        if not domain and not admits(op, domain, self._graph.opset(), names, attributes):
+            raise Barren(f"no such {op} at opset {self._graph.opset()}")
 
     def _run(self, node: Node) -> None:
         inputs = [None if v is None else self._arrays[v] for v in node.inputs]

@@ -24,7 +24,7 @@ def elementwise(site: Site) -> None:
 def _broadcastable(site: Site, shape: tuple[int, ...]) -> tuple[int, ...]:
     kind = int(site.rng.integers(6))
     if kind == 0 or not shape:
-        return site.pick((), (1,), shape)
+        return () if site.rng.random() < 0.5 else (1,)
     if kind == 1:
         return shape[int(site.rng.integers(len(shape))) :]
     if kind == 2:
@@ -37,6 +37,7 @@ def _broadcastable(site: Site, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def matmul(site: Site) -> None:
+    """Matrices, stacks of them, vectors."""
     a, b = site.shape(0), site.shape(1)
     if a is None and b is None:
         a = site.first(2, 3, 4, 1)
@@ -51,6 +52,7 @@ def matmul(site: Site) -> None:
 
 
 def gemm(site: Site) -> None:
+    """Two matrices, either transposed, and a bias that broadcasts."""
     left, right = int(site.rng.random() < 0.3), int(site.rng.random() < 0.5)
     a = site.first(2)
     if len(a) != 2:
@@ -64,6 +66,7 @@ def gemm(site: Site) -> None:
 
 
 def conv(site: Site) -> None:
+    """Images and kernels: groups, pads, strides."""
     x = site.first(4, 4, 3)
     spatial = len(x) - 2
     if spatial < 1:
@@ -88,6 +91,7 @@ def conv(site: Site) -> None:
 
 
 def batch_norm(site: Site) -> None:
+    """One number per channel, the variance positive."""
     x = site.first(4, 3, 2)
     if len(x) < 2:
         raise ValueError("no channels")
@@ -98,6 +102,7 @@ def batch_norm(site: Site) -> None:
 
 
 def layer_norm(site: Site) -> None:
+    """A scale and a bias for the last axes."""
     x = site.first(3, 2, 4)
     axis = site.pick(-1, len(x) - 1, 1)
     tail = x[axis:]
@@ -107,12 +112,14 @@ def layer_norm(site: Site) -> None:
 
 
 def instance_norm(site: Site) -> None:
+    """One number per channel."""
     x = site.first(3, 4)
     site.floats(1, (x[1],))
     site.floats(2, (x[1],))
 
 
 def pool(site: Site) -> None:
+    """Windows over images."""
     x = site.first(4, 4, 3)
     spatial = len(x) - 2
     site.sets(kernel_shape=tuple(int(k) for k in site.rng.integers(1, 4, spatial)))
@@ -125,16 +132,19 @@ def pool(site: Site) -> None:
 
 
 def planes(site: Site) -> None:
+    """Images."""
     site.first(4, 3)
 
 
 def transpose(site: Site) -> None:
+    """Any permutation, or the reverse."""
     rank = len(site.first(2, 3, 4, 4))
     perm = tuple(int(p) for p in site.rng.permutation(rank))
     site.sets(perm=site.pick(None, perm, perm, perm))
 
 
 def reshape(site: Site) -> None:
+    """A target of the same size, with 0 and -1 at times."""
     x = site.first(1, 2, 3, 4)
     size = math.prod(x)
     target = site.pick([-1], list(x), [*x[:1], -1], [size], [1, *x], [*x, 1], _factors(site, size))
@@ -146,7 +156,7 @@ def reshape(site: Site) -> None:
 
 
 def _factors(site: Site, size: int) -> list[int]:
-    found = []
+    found: list[int] = []
     while size > 1 and len(found) < 4:
         divisors = [d for d in range(1, size + 1) if size % d == 0]
         found.append(int(site.rng.choice(divisors)))
@@ -155,6 +165,7 @@ def _factors(site: Site, size: int) -> list[int]:
 
 
 def squeeze(site: Site) -> None:
+    """Axes of size 1."""
     if site.is_open(0):
         shape = list(site.dims(3))
         shape[int(site.rng.integers(3))] = 1
@@ -166,6 +177,7 @@ def squeeze(site: Site) -> None:
 
 
 def unsqueeze(site: Site) -> None:
+    """New axes."""
     rank = len(site.first(1, 2, 3)) + 1
     count = int(site.pick(1, 1, 2))
     axes = sorted(int(a) for a in site.rng.permutation(rank + count - 1)[:count])
@@ -180,6 +192,7 @@ def _give_axes(site: Site, axes: list[int] | None) -> None:
 
 
 def concat(site: Site) -> None:
+    """The same shape but for one axis."""
     known = next((s for i in range(len(site.operands)) if (s := site.shape(i)) is not None), None)
     shape = known or site.dims(int(site.pick(1, 2, 3, 4)))
     axis = site.axis(len(shape))
@@ -191,6 +204,7 @@ def concat(site: Site) -> None:
 
 
 def split(site: Site) -> None:
+    """Parts of one element and the rest."""
     x = site.first(2, 3, 4)
     axis = site.axis(len(x))
     site.outputs = max(site.outputs, int(site.pick(1, 2)))
@@ -202,6 +216,7 @@ def split(site: Site) -> None:
 
 
 def slice_(site: Site) -> None:
+    """One axis, forwards, in steps, or reversed."""
     x = site.first(1, 2, 3, 4)
     axis = int(site.rng.integers(len(x)))
     step = int(site.pick(1, 1, 1, 2, -1))
@@ -214,6 +229,7 @@ def slice_(site: Site) -> None:
 
 
 def gather(site: Site) -> None:
+    """Indices from either end."""
     x = site.first(1, 2, 3)
     axis = site.axis(len(x))
     shape = site.pick((), (1,), (2,), (2, 2))
@@ -222,17 +238,20 @@ def gather(site: Site) -> None:
 
 
 def expand(site: Site) -> None:
+    """Ones that grow, a new axis, or nothing at all."""
     x = site.first(1, 2, 3)
     grown = [int(site.pick(2, 3)) if size == 1 and site.rng.random() < 0.6 else size for size in x]
     site.give(1, site.pick(grown, list(x), [2, *grown]), np.int64)
 
 
 def tile(site: Site) -> None:
+    """Repeats."""
     x = site.first(1, 2, 3)
     site.give(1, [int(site.pick(1, 1, 2)) for _ in x], np.int64)
 
 
 def reduce(site: Site) -> None:
+    """One axis or two, or all of them."""
     rank = len(site.first(1, 2, 3, 4))
     axes = sorted({site.axis(rank) % rank for _ in range(int(site.pick(1, 1, 2)))})
     axes = site.pick(axes, [axis - rank for axis in axes])
@@ -244,6 +263,7 @@ def reduce(site: Site) -> None:
 
 
 def along_axis(site: Site) -> None:
+    """Any axis."""
     rank = len(site.first(2, 3, 4))
     site.sets(axis=site.pick(None, site.axis(rank), -1))
     if site.op.startswith("Arg"):
@@ -251,10 +271,12 @@ def along_axis(site: Site) -> None:
 
 
 def flatten(site: Site) -> None:
+    """Any axis."""
     site.sets(axis=site.pick(None, 0, 1, len(site.first(2, 3, 4))))
 
 
 def pad(site: Site) -> None:
+    """Zeros and other numbers around it."""
     rank = len(site.first(2, 3, 4, 4))
     pads = site.rng.integers(0, 3, 2 * rank) * (site.rng.random(2 * rank) < 0.6)
     if rank == 4 and site.rng.random() < 0.7:
@@ -265,6 +287,7 @@ def pad(site: Site) -> None:
 
 
 def clip(site: Site) -> None:
+    """Two limits."""
     site.first(1, 2, 3)
     low, high = sorted(site.pick((0.0, 6.0), (-1.0, 1.0), (0.0, 1.0), (2.0, 3.0), (-3.0, -1.0), (0.0, 100.0)))
     site.give(1, low, site.dtype)
@@ -272,17 +295,20 @@ def clip(site: Site) -> None:
 
 
 def where(site: Site) -> None:
+    """A mask that broadcasts."""
     elementwise_shape = site.shape(1) or site.shape(2) or site.dims(int(site.pick(1, 2, 3)))
     site.give(0, site.rng.integers(0, 2, _broadcastable(site, elementwise_shape)), bool)
     elementwise(site)
 
 
 def cast(site: Site) -> None:
+    """Another element type."""
     site.first(0, 1, 2)
     site.sets(to=int(site.pick(1, 1, 6, 7, 9, 10, 11, 2, 3)))
 
 
 def resize(site: Site) -> None:
+    """Factors or sizes."""
     x = site.first(4)
     site.give(1, [], np.float32)
     site.give(2, [1.0, 1.0, float(site.pick(1, 2, 0.5)), float(site.pick(1, 2))], np.float32)
@@ -293,6 +319,7 @@ def resize(site: Site) -> None:
 
 
 def blocks(site: Site) -> None:
+    """Channels and blocks of pixels."""
     size = 2
     if site.is_open(0):
         n, c, h, w = site.dims(4)
@@ -301,6 +328,7 @@ def blocks(site: Site) -> None:
 
 
 def alpha(site: Site) -> None:
+    """The parameters of activations."""
     site.first(0, 1, 2, 3)
     site.sets(alpha=site.pick(None, 0.1, 0.5, 2.0))
     if site.op == "HardSigmoid":

@@ -64,9 +64,8 @@ class RuleTrials:
         if not self.fired and not self.wrong:
             text += ": it never fired, so this says nothing"
         if self.worst is not None:
-            text += f"\n  {self.worst.fault}\n" + "\n".join(
-                f"  {line}" for line in self.worst.text.splitlines()
-            )
+            lines = [self.worst.fault, *self.worst.text.splitlines()]
+            text += "".join(f"\n  {line}" for line in lines)
         return text
 
 
@@ -136,9 +135,9 @@ def _compare(before: Model, after: Model, feeds: dict[str, Any], tag: Exactness)
         except EngineError as error:
             return f"the result does not run: {error}"
     for name, value in expected.items():
-        finite = (
-            not isinstance(value, np.ndarray) or value.dtype.kind != "f" or bool(np.isfinite(value).all())
-        )
+        floats = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+        floats = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+        finite = not floats or bool(np.isfinite(value).all())
         if tag is Exactness.E0:
             fault = bits_differ(value, actual[name]) and compare_values(value, actual[name]).fault
         else:

@@ -1,0 +1,74 @@
+"""``oinfer passes``, ``--why-not``, ``--explain``, and the page of documentation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+from click.testing import CliRunner
+from onnx import parser
+
+from optimizer.api import rules_page
+from optimizer.cli import optimize, toolbox
+
+DOCS = Path(__file__).parents[2] / "docs"
+TEXT = """<ir_version: 9, opset_import: ["" : 17]>
+g (float[N,4] x, float[4,4] w) => (float[N,4] y) { a = MatMul(x, w) b = Softplus(a) y = Add(b, w) }"""
+
+
+def run(tmp_path: Path, *options: str) -> tuple[int, str]:
+    source = tmp_path / "in.onnx"
+    onnx.save(parser.parse_model(TEXT), source)
+    arguments = [str(source), str(tmp_path / "out.onnx"), "-q", "--verify", "off", *options]
+    result = CliRunner().invoke(optimize.main, arguments)
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--why-not", "spell-softplus"], "--fp default does not admit E3"),
+        (["--why-not", "spell-softplus", "--fp", "fast"], "Softplus #4 -> 'b': it would be more nodes"),
+        (["--why-not", "fuse-softsign"], "the model: it has no Div"),
+        (["--why-not", "fuse-gemm-add"], "fuse-gemm-add at 1 Add: the pattern does not match"),
+        (["--why-not", "fuse-matmul-add"], "fuse-matmul-add at 1 Add: the pattern does not match"),
+        (["--explain", "y"], "no rule at Add #5 -> 'y': the pattern does not match"),
+        (["--explain", "b", "--fp", "fast"], "spell-softplus at Softplus #4 -> 'b': it would be more nodes"),
+    ],
+)
+def test_the_answer_names_the_reason(tmp_path: Path, options: list[str], expected: str) -> None:
+    status, output = run(tmp_path, *options)
+    assert status == 0
+    assert expected in output
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--why-not", "fuse-gemm-ad"], "no rule 'fuse-gemm-ad'; did you mean fuse-gemm-add?"),
+        (["--explain", "nothing"], "the result has no node 'nothing'"),
+    ],
+)
+def test_unknown_names(tmp_path: Path, options: list[str], expected: str) -> None:
+    status, output = run(tmp_path, *options)
+    assert status == 2
+    assert expected in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], "fold-batchnorm-into-conv"),
+        (["fuse"], "BatchNormalization(Conv(x, w, b), scale, shift, mean, var) -> Conv("),
+        (["fuse-attention"], "With a mask it is a little slower"),
+        (["layout"], "Chooses the order of axes"),
+        (["fuse-atention"], "did you mean fuse-attention?"),
+    ],
+)
+def test_passes_are_listed(arguments: list[str], expected: str) -> None:
+    assert expected in CliRunner().invoke(toolbox.main, ["passes", *arguments]).output
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert (DOCS / "rules.md").read_text(encoding="utf-8") == rules_page(), "oinfer passes --markdown"
