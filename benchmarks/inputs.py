@@ -96,7 +96,7 @@ def _shape(
     chosen = recipe.sizes.get(value.name, {})
     shape = []
     for axis, dim in enumerate(dims):
-        if dim.HasField("dim_value") and dim.dim_value >= 0 and axis not in chosen:
+        if dim.HasField("dim_value") and dim.dim_value >= (0 if axis not in chosen else 1):
             shape.append(dim.dim_value)
             continue
         options = chosen.get(axis) or _free_sizes(axis, len(dims))

@@ -75,6 +75,11 @@ def compare_with(plan: Plan, model: Candidate, result: Path) -> dict[str, Any]:
     return _against(plan, model, result, pairs=0)
 
 
+def time_against(plan: Plan, model: Candidate, result: Path) -> dict[str, Any]:
+    """Error and latency of another result."""
+    return _against(plan, model, result, pairs=plan.pairs)
+
+
 def _cost(run: process.Run) -> dict[str, Any]:
     return {"cpu": run.cpu, "seconds": run.seconds, "peak": run.peak}
 

@@ -69,19 +69,23 @@ def _infinite(m: Match, rw: Rewriter, array: np.ndarray) -> Value:
 
 # -------------------------------------------------------------------- the largest
 
-MONOTONE = P.one_of("Softmax", "LogSoftmax", "Exp", "Sigmoid", "Tanh")("x", name="inner")
 
+@graph_optimizer(
+    P.any_of(
+        P.ArgMax(P.one_of("Softmax", "LogSoftmax")("x", name="inner"), name="pick"),
+        P.ArgMin(P.LogSoftmax("x", name="inner"), name="pick"),
+    ),
+    tag="E2",
+)
+def drop_softmax_before_argmax(m: Match, rw: Rewriter) -> Value:
+    """ArgMax(Softmax(x)) -> ArgMax(x), along the same axis
 
-@graph_optimizer(P.one_of("ArgMax", "ArgMin")(MONOTONE, name="pick"), tag="E2")
-def drop_monotone_before_argmax(m: Match, rw: Rewriter) -> Value:
-    """ArgMax(Softmax(x)) -> ArgMax(x), and Sigmoid, Exp, Tanh likewise
-
-    Elements that only rounding made equal are told apart then.
+    Elements that only rounding made equal are told apart then. Not the smallest of a Softmax, nor what
+    is behind Sigmoid: these are equal, 0 or 1, for numbers that are far apart.
     """
     rank = rank_of(m, m.x)
-    if m.inner.op_type.endswith("oftmax"):
-        m.require(m.opset() >= 13, "Softmax flattens before opset 13")
-        same = m.inner.attr("axis", -1) % rank == m.pick.attr("axis", 0) % rank
-        m.require(same, "the softmax runs over another axis")
+    m.require(m.opset() >= 13, "Softmax flattens before opset 13")
+    same = m.inner.attr("axis", -1) % rank == m.pick.attr("axis", 0) % rank
+    m.require(same, "the softmax runs over another axis")
     made: Value = getattr(rw.op, m.pick.op_type)(m.x, **m.pick.attributes)
     return made

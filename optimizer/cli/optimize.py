@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,6 +86,12 @@ def main(source: str | None, output: str | None, list_passes: bool, debug: bool,
 
 for _option in _OPTIONS:
     main = _option(main)
+
+
+def command() -> None:
+    """The entry of the console script: ``main`` in a process of its own."""
+    gc.disable()  # it ends soon: walking its millions of objects would free next to nothing
+    main()
 
 
 def _optimize(source: Path, output: Path, options: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ import click
 
 from optimizer.cli import parsing
 from optimizer.cli.bisect import bisect
+from optimizer.cli.check_rules import check_rules
 from optimizer.cli.errors import reported
 from optimizer.cli.reduce import reduce
 from optimizer.cli.replay import replay
@@ -131,5 +132,5 @@ def run(
             raise click.exceptions.Exit(1)
 
 
-for _command in (bisect, reduce, replay):
+for _command in (bisect, check_rules, reduce, replay):
     main.add_command(_command)

@@ -6,7 +6,7 @@ from harness import Setup, rows, table_test
 
 from optimizer.rewrite import Settings
 from passes.masks import (
-    drop_monotone_before_argmax,
+    drop_softmax_before_argmax,
     replace_finite_mask_by_sum,
     replace_infinite_mask_by_sum,
 )
@@ -71,7 +71,7 @@ ROWS = [
         ],
     ),
     *rows(
-        drop_monotone_before_argmax,
+        drop_softmax_before_argmax,
         Setup("float[N,4] s"),
         [
             (
@@ -79,12 +79,16 @@ ROWS = [
                 "a = Softmax<axis=-1>(s) y = ArgMax<axis=1>(a)".replace("y =", "b =") + " y = Cast<to=1>(b)",
                 "b = ArgMax<axis=1>(s) y = Cast<to=1>(b)",
             ),
-            ("sigmoid", "a = Sigmoid(s) b = ArgMin(a) y = Cast<to=1>(b)", "b = ArgMin(s) y = Cast<to=1>(b)"),
+            (
+                "smallest",
+                "a = LogSoftmax(s) b = ArgMin<axis=-1>(a) y = Cast<to=1>(b)",
+                "b = ArgMin<axis=-1>(s) y = Cast<to=1>(b)",
+            ),
         ],
         [("axis", "a = Softmax(s) b = ArgMax(a) y = Cast<to=1>(b)", "the softmax runs over another axis")],
     ),
     *rows(
-        drop_monotone_before_argmax,
+        drop_softmax_before_argmax,
         OLD,
         (),
         [

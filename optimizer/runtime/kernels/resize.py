@@ -144,6 +144,8 @@ def _resize(x: Array, axes: dict[int, Axis], method: _Method) -> Array:
 
 def _along(x: Array, axis: int, plan: Axis, places: Array, method: _Method) -> Array:
     """``x`` with ``axis`` resampled at ``places``."""
+    if plan.input == plan.output == 0:
+        return x
     if plan.input == 0:
         raise ValueError("an empty axis cannot be resized")
     if method.mode == "nearest":

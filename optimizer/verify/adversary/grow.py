@@ -37,7 +37,6 @@ class _Open(Leaf):
     name: str = ""
     constant: bool = False
     number: float | None = None
-    rel: float = 0.0
 
 
 @dataclass
@@ -68,6 +67,7 @@ class Grower:
         self._arrays: dict[Value, Array] = {}
         self._bound: dict[str, Value | None] = {}
         self._feeds: dict[str, Array] = {}
+        self._named: dict[str, Node] = {}
         self._inner: list[Value] = []
 
     def grow(self) -> Growth:
@@ -98,9 +98,15 @@ class Grower:
     # ---------------------------------------------------------------- one operator
 
     def _op(self, term: Op) -> Node:
+        if term.name in self._named:
+            return self._named[term.name]
         operands: list[Value | _Open | None] = []
         for inner in term.inputs:
             operands.extend(self._operands(inner))
+        # What an operand further on binds, an earlier one of the same name stands for as well.
+        operands = [
+            self._bound[v.name] if isinstance(v, _Open) and v.name in self._bound else v for v in operands
+        ]
         op = term.ops[int(self._rng.integers(len(term.ops)))]
         fixed = {name: value for name, value in term.attributes.items() if value is not None}
         site = Site(
@@ -124,9 +130,7 @@ class Grower:
         node = self._graph.add(op, inputs, attributes, site.outputs, domain=term.domain)
         self._run(node)
         if term.name:
-            known = self._bound.setdefault(term.name, node.value())
-            if known != node.value():
-                raise Barren("one name for two nodes")
+            self._named[term.name] = node
         self._inner.append(node.value(term.output))
         return node
 
@@ -146,7 +150,7 @@ class Grower:
         if isinstance(term, Op):
             return self._op(term).value(term.output)
         if isinstance(term, Scalar):
-            return _Open(term.name, True, term.value, term.rel)
+            return _Open(term.name, True, term.value)
         assert isinstance(term, Var)
         if term.name in self._bound and not self._chance(0.05):
             return self._bound[term.name]
@@ -157,7 +161,7 @@ class Grower:
         """Puts the numbers of the pattern in place, now and then one that is nearly it."""
         for slot, operand in enumerate(operands):
             if isinstance(operand, _Open) and operand.number is not None:
-                off = self._rng.choice([0.0, 0.0, 0.0, 0.0, 0.5 * operand.rel, 0.05])
+                off = self._rng.choice([0.0, 0.0, 0.0, 0.0, 0.0, 0.05])
                 shape = site.pick((), (), (1,), (1, 1))
                 dtype = self._dtype if self._dtype.kind == "f" else np.dtype(np.float32)
                 site.operands[slot] = np.full(shape, operand.number * (1 + off)).astype(dtype)
@@ -165,6 +169,8 @@ class Grower:
     def _made(self, site: Site, slot: int, operand: Value | _Open | None) -> Value | None:
         if not isinstance(operand, _Open):
             return operand
+        if operand.name in self._bound:
+            return self._bound[operand.name]
         array = site.operands[slot]
         if not isinstance(array, np.ndarray):
             if array is None:

@@ -22,7 +22,7 @@ def elementwise(site: Site) -> None:
 
 
 def _broadcastable(site: Site, shape: tuple[int, ...]) -> tuple[int, ...]:
-    kind = int(site.rng.integers(6))
+    kind = int(site.rng.integers(7))
     if kind == 0 or not shape:
         return () if site.rng.random() < 0.5 else (1,)
     if kind == 1:
@@ -33,6 +33,8 @@ def _broadcastable(site: Site, shape: tuple[int, ...]) -> tuple[int, ...]:
         return (shape[1], *[1] * (len(shape) - 2))
     if kind == 4:
         return (*site.dims(1), *shape) if len(shape) < 4 else shape
+    if kind == 5:
+        return tuple(int(site.pick(2, 3)) if size == 1 else size for size in shape)
     return shape
 
 
@@ -310,11 +312,12 @@ def cast(site: Site) -> None:
 def resize(site: Site) -> None:
     """Factors or sizes."""
     x = site.first(4)
-    site.give(1, [], np.float32)
-    site.give(2, [1.0, 1.0, float(site.pick(1, 2, 0.5)), float(site.pick(1, 2))], np.float32)
-    site.give(3, [*x[:2], 2 * x[2], 2 * x[3]], np.int64)
-    if site.shape(2) and site.is_open(3):
-        site.operands[3] = None
+    site.operands[1:2] = [None] if site.is_open(1) else site.operands[1:2]
+    if site.is_open(3):
+        site.give(3, [*x[:2], int(site.pick(1, 2)) * x[2], 2 * x[3]], np.int64)
+        site.operands[2] = None
+    else:
+        site.give(2, [1.0, 1.0, float(site.pick(1, 2, 0.5)), float(site.pick(1, 2))], np.float32)
     site.sets(mode=site.pick(None, "nearest", "linear"))
 
 

@@ -87,11 +87,11 @@ class Site:
             low = 0 if self.dtype.kind == "u" else -6
             return rng.integers(low, 7, shape).astype(self.dtype)
         kind = rng.random()
-        if kind < 0.15:
-            return np.full(shape, self.pick(0.0, 1.0, -1.0, 2.0, 0.5, 6.0)).astype(self.dtype)
+        if kind < 0.3:
+            return np.full(shape, self.pick(0.0, 1.0, 1.0, -1.0, 0.5, 6.0)).astype(self.dtype)
         drawn = rng.standard_normal(shape)
-        if kind < 0.4:
+        if kind < 0.5:
             drawn = np.abs(drawn) + 0.1
-        elif kind < 0.45 and drawn.size:
+        elif kind < 0.55 and drawn.size:
             drawn.reshape(-1)[int(rng.integers(drawn.size))] = self.pick(np.nan, np.inf, 0.0, -0.0)
         return drawn.astype(self.dtype)
