@@ -69,21 +69,30 @@ def fold_single_dimension_into_shape(m: Match, rw: Rewriter) -> Value:
 def join_shape_parts(m: Match, rw: Rewriter) -> Value:
     """Concat(Shape<start=a, end=b>(x), Shape<start=b, end=c>(x)) -> Shape<start=a, end=c>(x)"""
     m.require(m.opset() >= 15, "Shape has no start and end before opset 15")
-    joined: list[Value | tuple[Value, int, int]] = []
+    groups: list[list[tuple[Value, Node | None]]] = []
     for part in m.parts:
         node = m.producer(part)
-        if node is None or node.op != "Shape" or node.inputs[0] is None:
-            joined.append(part)
-            continue
-        x, (start, end) = node.inputs[0], _extent(m, node)
-        before = joined[-1] if joined else None
-        if before is not None and not isinstance(before, Value) and before[0] == x and before[2] == start:
-            joined[-1] = (x, before[1], end)
+        told = node if node is not None and node.op == "Shape" and m.single_use(part) else None
+        if groups and told is not None and _goes_on(m, groups[-1][-1][1], told):
+            groups[-1].append((part, told))
         else:
-            joined.append((x, start, end))
-    m.require(len(joined) < len(m.parts), "no neighbours are parts of one shape")
-    parts = [p if isinstance(p, Value) else rw.op.Shape(p[0], start=p[1], end=p[2]) for p in joined]
+            groups.append([(part, told)])
+    m.require(len(groups) < len(m.parts), "no neighbours are parts of one shape that only this reads")
+    parts = [_joined(m, rw, group) for group in groups]
     return parts[0] if len(parts) == 1 else rw.op.Concat(*parts, **m.concat.attributes)
+
+
+def _goes_on(m: Match, before: Node | None, node: Node) -> bool:
+    """Whether ``node`` tells the dimensions of the same tensor that follow those ``before`` tells."""
+    same = before is not None and before.inputs == node.inputs
+    return same and before is not None and _extent(m, before)[1] == _extent(m, node)[0]
+
+
+def _joined(m: Match, rw: Rewriter, group: list[tuple[Value, Node | None]]) -> Value:
+    first, last = group[0][1], group[-1][1]
+    if len(group) == 1 or first is None or last is None:
+        return group[0][0]
+    return rw.op.Shape(first.inputs[0], start=_extent(m, first)[0], end=_extent(m, last)[1])
 
 
 @graph_optimizer(P.Shape("y", name="told"), tag="E0")

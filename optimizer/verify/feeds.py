@@ -17,6 +17,7 @@ from optimizer.ir import (
     OptionalType,
     SequenceType,
     TensorType,
+    UsageError,
     Value,
     ValueInfo,
     ValueType,
@@ -93,6 +94,28 @@ def make_feeds(
 ) -> dict[str, Any]:
     """``FeedMaker(model).make(...)``: seeded values for all inputs of a model, by name."""
     return FeedMaker(model).make(seed, sizes or {}, fill)
+
+
+def check_feed(label: str, info: ValueInfo, feeds: Mapping[str, Any]) -> None:
+    """Makes sure that a given input has the type and shape that the model declares for it.
+
+    Raises:
+        UsageError: naming data set and input.
+    """
+    declared, array = info.type, feeds.get(info.name)
+    if array is None or not isinstance(declared, TensorType):
+        return
+    where = f"data set '{label}': input '{info.name}'"
+    if not isinstance(array, np.ndarray) or DType.from_numpy(array.dtype) != declared.dtype:
+        given = getattr(array, "dtype", type(array).__name__)
+        raise UsageError(f"{where} is {given}, the model wants {declared.dtype.name.lower()}")
+    wanted = declared.shape
+    if wanted is not None and (
+        len(wanted) != array.ndim
+        or any(isinstance(w, int) and w >= 0 and w != s for w, s in zip(wanted, array.shape, strict=True))
+    ):
+        spelled = ", ".join("?" if dim is None else str(dim) for dim in wanted)
+        raise UsageError(f"{where} has shape {list(array.shape)}, the model wants [{spelled}]")
 
 
 def declared_sizes(graph: Graph, value: Value) -> Sequence[int | None] | None:

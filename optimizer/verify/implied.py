@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
-from optimizer.ir import Value
+from optimizer.ir import AttributeKind, Node, Value
 from optimizer.verify.region import Region
+from optimizer.verify.sides import Side
 
 AGREEMENT = 1e-6
 """How far a written constant may be from the number it stands for, relatively."""
@@ -44,8 +46,35 @@ def implied_values(region: Region) -> dict[Value, float]:
         if tensor.size != 1 or not tensor.dtype.is_float:
             continue
         written = float(tensor.array.reshape(()).astype(float))
-        for number in IMPLIED:
-            meant = math.copysign(number, written)
-            if written != meant and abs(written - meant) <= AGREEMENT * number:
-                found[value] = meant
+        meant = _number_for(written)
+        if meant is not None and meant != written:
+            found[value] = meant
     return found
+
+
+def with_implied_attributes(side: Side) -> Side:
+    """The side with its float attributes at the numbers they stand for, where they stand for one."""
+    return replace(side, nodes=[_meant(node) for node in side.nodes])
+
+
+def has_implied_attributes(region: Region) -> bool:
+    """Whether a node of the old side alone has such an attribute."""
+    return any(_meant(node) is not node for node in region.before.nodes)
+
+
+def _meant(node: Node) -> Node:
+    found = {}
+    for name, attribute in node.attributes.items():
+        if attribute.kind is AttributeKind.FLOAT and not attribute.reference:
+            meant = _number_for(float(attribute.value))
+            if meant is not None and meant != attribute.value:
+                found[name] = replace(attribute, value=meant)
+    return replace(node, attributes={**node.attributes, **found}) if found else node
+
+
+def _number_for(written: float) -> float | None:
+    for number in IMPLIED:
+        meant = math.copysign(number, written)
+        if abs(written - meant) <= AGREEMENT * number:
+            return meant
+    return None

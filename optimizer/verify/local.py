@@ -12,7 +12,7 @@ from optimizer.ir import Attribute, InvalidGraph, OptimizerError, Value
 from optimizer.rewrite import Application, Context, Exactness
 from optimizer.verify.boundary import Boundary, Memory, Unsupported
 from optimizer.verify.cost import MAX_WORK, SMALL_WORK, smaller_sizes, window_reach, work_of
-from optimizer.verify.implied import implied_values
+from optimizer.verify.implied import has_implied_attributes, implied_values
 from optimizer.verify.region import Pairs, Region, TooLarge, Views, find_region, is_told, views_of
 from optimizer.verify.repeats import region_key, structure_key
 from optimizer.verify.trial import TOO_LONG, Trial, Undecided
@@ -194,7 +194,7 @@ class LocalCheck:
         fault = trial(plain, work, brief)
         if fault and not exact:
             implied = implied_values(region)
-            if implied and trial(plain, work, brief, implied) is None:
+            if (implied or has_implied_attributes(region)) and trial(plain, work, brief, implied) is None:
                 return None
         return fault
 

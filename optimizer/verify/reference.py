@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from optimizer.analysis import SizeRange
 from optimizer.analysis.specialize import specialize
-from optimizer.io import load
+from optimizer.io import load, read_data_sets
+from optimizer.ir import UsageError
 from optimizer.verify.engines import Engine, EngineError, NumPy, OnnxRuntime, Source
-from optimizer.verify.feeds import FeedMaker, NoFeed
+from optimizer.verify.feeds import FeedMaker, NoFeed, check_feed
 from optimizer.verify.metrics import OutputError, compare_values
 from optimizer.verify.random_ops import random_outputs
 from optimizer.verify.sizes import FoundSizes, Sizes, find_sizes
+from optimizer.verify.states import STEPS, next_feeds, state_pairs
 from optimizer.verify.values import Fill, generator
 
 CHAOTIC = 1e-2
@@ -30,6 +34,7 @@ class Case:
 
     Attributes:
         seconds: how long the original took.
+        name: what it is called where it is not made from sizes and a seed.
     """
 
     sizes: Sizes
@@ -37,6 +42,7 @@ class Case:
     feeds: dict[str, Any]
     expected: dict[str, Any]
     seconds: float
+    name: str = ""
 
     @property
     def elements(self) -> int:
@@ -46,7 +52,7 @@ class Case:
     @property
     def label(self) -> str:
         """``seed 0, N=2``."""
-        return ", ".join([f"seed {self.seed}", *(f"{k}={v}" for k, v in self.sizes.items())])
+        return self.name or ", ".join([f"seed {self.seed}", *(f"{k}={v}" for k, v in self.sizes.items())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,7 @@ class Reference:
         input_shapes, dims: sizes that the user fixed, as ``optimizer.analysis.specialize`` takes them.
         ranges: sizes that open dims may have; no other is tried.
         freeze_initializers: initializers that are also inputs were taken for constants.
+        data: a folder with inputs to take instead of made ones (see ``optimizer.io.read_data_sets``).
 
     Attributes:
         model: the original, loaded anew, with the fixed sizes.
@@ -90,12 +97,14 @@ class Reference:
         dims: Mapping[str, int] | None = None,
         ranges: Mapping[str, SizeRange] | None = None,
         freeze_initializers: bool = False,
+        data: str | os.PathLike[str] | None = None,
     ) -> None:
         self.model = load(source, freeze_initializers=freeze_initializers)
         if input_shapes or dims:
             specialize(self.model, input_shapes or {}, dims or {})
         self.notes: list[str] = []
         self._source = source
+        self._data = None if data is None else Path(data)
         self._seeds = seeds
         self._size_count = size_count
         self._ranges = ranges or {}
@@ -126,6 +135,8 @@ class Reference:
     @cached_property
     def cases(self) -> tuple[Case, ...]:
         """Inputs that the original accepts, with its outputs; empty where there are none."""
+        if self._data is not None:
+            return self._given_cases(self._data)
         found: list[Case] = []
 
         def run(sizes: Mapping[str, int]) -> None:
@@ -144,7 +155,41 @@ class Reference:
                     found.append(self._case(case.sizes, seed))
                 except EngineError as error:
                     self.notes.append(f"the original does not run with seed {seed}: {error}")
+        return (*found, *self._further_steps(found[0]))
+
+    def _given_cases(self, folder: Path) -> tuple[Case, ...]:
+        """The user's own inputs.
+
+        Raises:
+            UsageError: the original does not take them.
+        """
+        if self.engine is None:
+            return ()
+        infos = [self.model.graph.info(value) for value in self.model.graph.inputs]
+        found = []
+        for label, feeds in read_data_sets(folder, [info.name for info in infos]):
+            for info in infos:
+                check_feed(label, info, feeds)
+            try:
+                found.append(self._run_case(Case({}, 0, dict(feeds), {}, 0.0, f"data set {label}")))
+            except EngineError as error:
+                raise UsageError(f"data set '{label}' does not suit the model: {error}") from error
         return tuple(found)
+
+    def _further_steps(self, first: Case) -> list[Case]:
+        """A stateful model goes on from its own states for a few steps."""
+        pairs = state_pairs(self.model)
+        steps: list[Case] = []
+        for step in range(1, STEPS) if pairs else ():
+            fresh = self._maker.make(first.seed + step, first.sizes)
+            before = (steps or [first])[-1]
+            feeds = next_feeds(pairs, fresh, before.expected)
+            name = f"{first.label}, step {step + 1}"
+            try:
+                steps.append(self._run_case(Case(first.sizes, step, feeds, {}, 0.0, name)))
+            except EngineError:
+                break
+        return steps
 
     def noise(self, index: int) -> Mapping[str, Noise]:
         """How much each output of case ``index`` changes when nothing that matters does."""
@@ -177,11 +222,15 @@ class Reference:
         return sizes
 
     def _case(self, sizes: Sizes, seed: int, fill: Fill = "normal") -> Case:
+        return self._run_case(Case(sizes, seed, self._maker.make(seed, sizes, fill), {}, 0.0))
+
+    def _run_case(self, case: Case) -> Case:
+        """Lets the original run on the inputs of a case."""
         assert self.engine is not None
-        feeds = self._maker.make(seed, sizes, fill)
         start = time.perf_counter()
-        expected = self.engine.run(feeds)
-        return Case(sizes, seed, feeds, expected, time.perf_counter() - start)
+        case.expected = self.engine.run(case.feeds)
+        case.seconds = time.perf_counter() - start
+        return case
 
     # ---------------------------------------------------------------- noise
 

@@ -16,6 +16,7 @@ from optimizer.runtime.precision import true_value
 from optimizer.verify.agreement import bits_differ, nearly_differ
 from optimizer.verify.boundary import Assignment, Boundary, Draw
 from optimizer.verify.evaluate import Evaluator
+from optimizer.verify.implied import with_implied_attributes
 from optimizer.verify.metrics import same_kind
 from optimizer.verify.random_ops import is_random
 from optimizer.verify.region import Region
@@ -40,7 +41,8 @@ class Trial:
     Args:
         exact: bit for bit in the model's own element types (E0); else in float64.
         bindings: what the attributes of the function around the region stand for.
-        implied: numbers that stand in for written constants of the old side.
+        implied: numbers that stand in for written constants of the old side, whose attributes then
+            stand for what they mean as well.
         brief: one assignment of sizes and one scale have to do.
     """
 
@@ -61,7 +63,7 @@ class Trial:
         self._bindings = bindings or {}
         self._seed = seed
         self._brief = brief
-        self._implied = implied or {}
+        self._implied = implied
         self._sides: dict[tuple[bool, bool], tuple[Evaluator, dict[Value, Any]]] = {}
         self._results: dict[tuple[bool, bool], dict[Value, Any]] = {}
         self._roundings: Roundings | None = None
@@ -132,6 +134,8 @@ class Trial:
         side = self._region.before if before else self._region.after
         known = self._sides.get((before, truth))
         if known is None:
+            if before and self._implied is not None:
+                side = with_implied_attributes(side)
             evaluator = Evaluator(side, self._functions, truth=truth, bindings=self._bindings)
             constants = {side.local[v]: self._constant(v, t, truth) for v, t in side.constants.items()}
             known = self._sides[before, truth] = evaluator, constants
@@ -143,7 +147,7 @@ class Trial:
         return evaluator, self._results[before, truth]
 
     def _constant(self, value: Value, tensor: Tensor, truth: bool) -> Any:
-        if value in self._implied:
+        if self._implied and value in self._implied:
             return np.full(tensor.shape, self._implied[value], np.float64 if truth else tensor.dtype.numpy)
         return true_value(tensor.array) if truth else tensor.array
 

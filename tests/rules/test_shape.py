@@ -120,14 +120,19 @@ ROWS = [
         ],
         [
             (
+                "shared",
+                "a = Shape<end=1>(x) b = Shape<start=1, end=2>(x) q = Neg(a) y = Concat<axis=0>(a, b)",
+                "no neighbours are parts of one shape that only this reads",
+            ),
+            (
                 "gap",
                 "a = Shape<end=1>(x) b = Shape<start=2>(x) y = Concat<axis=0>(a, b)",
-                "no neighbours are parts of one shape",
+                "no neighbours are parts of one shape that only this reads",
             ),
             (
                 "two",
                 "a = Shape<end=1>(x) b = Shape<start=1>(z) y = Concat<axis=0>(a, b)",
-                "no neighbours are parts of one shape",
+                "no neighbours are parts of one shape that only this reads",
             ),
         ],
     ),

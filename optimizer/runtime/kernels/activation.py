@@ -259,7 +259,7 @@ def softplus(call: Call, x: Array) -> Array:
 @computed_wide
 def softsign(call: Call, x: Array) -> Array:
     """x / (1 + |x|)."""
-    y = np.abs(x)
+    y = np.asarray(np.abs(x))
     y += 1
     return np.divide(x, y, out=y)
 
