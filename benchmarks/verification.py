@@ -100,10 +100,8 @@ def measure(path: Path, rounds: int) -> Cost:
 
 def table(costs: list[Cost]) -> list[str]:
     """A Markdown table, seconds."""
-    lines = [
-        "| net | optimizing | local | whole | inference | sessions | verification | bar | of the bar | not checked |",
-        "|---|" + "---:|" * 9,
-    ]
+    titles = "optimizing, local, whole, inference, sessions, verification, bar, of the bar, not checked"
+    lines = [f"| net | {titles.replace(', ', ' | ')} |", "|---|" + "---:|" * 9]
     for cost in costs:
         figures = (cost.optimize, cost.local, cost.whole, cost.inference, cost.sessions)
         cells = [f"{figure:.3f}" for figure in (*figures, cost.verification, cost.bar)]

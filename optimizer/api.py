@@ -102,6 +102,7 @@ def optimize(
     verify: str = "full",
     seeds: int = 2,
     max_abs_error: float | None = None,
+    input_data: str | PathLike[str] | None = None,
     save_log: str | PathLike[str] | None = None,
     replay: RewriteLog | None = None,
     rollback: bool = True,
@@ -116,9 +117,7 @@ def optimize(
         output: where to write the result, once verified. The other arguments: see ``Options``.
 
     Raises:
-        InvalidModel: the model cannot mean anything.
-        UsageError, StorageError: an option makes no sense for it; a file cannot be read or written.
-        VerificationFailed: a comparison failed and could not be, or was not to be, rolled back.
+        InvalidModel, UsageError, StorageError, VerificationFailed: see ``optimizer.workflow.run``.
     """
     options = Options(
         passes,
@@ -141,6 +140,7 @@ def optimize(
         verify,
         seeds,
         max_abs_error,
+        input_data,
         save_log,
         replay,
         rollback,
@@ -157,6 +157,9 @@ def check(
     *,
     max_abs_error: float | None = None,
     seeds: int = 2,
+    thresholds: str | PathLike[str] | None = None,
+    baseline: str | PathLike[str] | None = None,
+    input_data: str | PathLike[str] | None = None,
 ) -> Comparison:
     """Compares two models on seeded inputs at several sizes; falsy where they differ.
 
@@ -165,10 +168,26 @@ def check(
         b: the model under test.
         max_abs_error: ceiling on the absolute error of any output, besides the tolerance that
             follows from the models' own rounding noise.
+        thresholds: TOML file of limits per output (``[outputs.NAME]``, ``max_abs_error = 1e-3``, ...).
+        baseline: an earlier result in JSON; an output whose max-abs-error exceeds that one fails.
+        input_data: folder of .npy, .npz or .pb inputs to take instead of made ones.
+
+    Raises:
+        InvalidModel, StorageError: a model cannot be loaded.
+        UsageError: a file does not say what it should, or the inputs do not suit the model.
     """
     from optimizer.verify import check_models
+    from optimizer.verify.limits import read_baseline, read_limits
 
-    return check_models(comparable(a), comparable(b), max_abs_error=max_abs_error, seeds=seeds)
+    return check_models(
+        comparable(a),
+        comparable(b),
+        max_abs_error=max_abs_error,
+        seeds=seeds,
+        limits=None if thresholds is None else read_limits(thresholds),
+        baseline=None if baseline is None else read_baseline(baseline),
+        data=input_data,
+    )
 
 
 def bisect(

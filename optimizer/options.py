@@ -69,6 +69,7 @@ class Options:
         verify: ``full``, ``local``, ``whole``, ``each`` or ``off``.
         seeds: random inputs per size in the whole check.
         max_abs_error: further ceiling on the absolute error of any output.
+        input_data: folder of .npy, .npz or .pb inputs that the whole check takes instead of made ones.
         save_log: where to write which rule was applied where, to be applied again with ``replay``.
         replay: apply what this log has, and nothing else.
         rollback: undo a rewrite found wrong and go on; else fail.
@@ -97,6 +98,7 @@ class Options:
     verify: str = "full"
     seeds: int = 2
     max_abs_error: float | None = None
+    input_data: str | PathLike[str] | None = None
     save_log: str | PathLike[str] | None = None
     replay: RewriteLog | None = None
     rollback: bool = True

@@ -68,7 +68,9 @@ def run(
     """Optimizes ``source`` and, with ``output``, writes the result there once it is verified.
 
     Raises:
-        InvalidModel, UsageError, StorageError: see ``optimizer.api.optimize``.
+        InvalidModel: the model cannot mean anything.
+        UsageError: an option makes no sense for it.
+        StorageError: a file cannot be read or written.
         VerificationFailed: a comparison failed and could not be, or was not to be, rolled back.
     """
     wanted = None if output is None else Path(output)
@@ -85,7 +87,7 @@ def find_first_wrong(
     """Optimizes ``source`` without checks and finds the first application that is wrong, if any is.
 
     Raises:
-        InvalidModel, UsageError, StorageError: see ``optimizer.api.optimize``.
+        InvalidModel, UsageError, StorageError: see ``run``.
     """
     return _Run(source, replace(options, verify="off"), Path(), catalogue).first_wrong()
 
@@ -301,6 +303,7 @@ class _Run:
                 dims=options.sizes,
                 ranges=options.ranges,
                 freeze_initializers=options.freeze_initializers,
+                data=options.input_data,
             )
             self._known_judge = Judge(reference, options.max_abs_error, local=options.verify == "full")
         return self._known_judge

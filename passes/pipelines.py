@@ -47,6 +47,7 @@ from passes import (
     masks,
     merge_siblings,
     pick_tokens,
+    quantize,
     recurrent,
     sequence,
     shape,
@@ -69,7 +70,7 @@ def rules_of(*families: ModuleType) -> list[Rule]:
 PASSES: Mapping[str, tuple[Pass, ...]] = {
     "infer": (infer.INFER,),
     "inline": (inline.INLINE,),
-    "eliminate": (RulePass("eliminate", rules_of(identity, arithmetic, cast, boolean, clip)),),
+    "eliminate": (RulePass("eliminate", rules_of(identity, arithmetic, cast, boolean, clip, quantize)),),
     "dce": (dce.DCE,),
     "fold": (fold.BIND, fold.FOLD),
     "shape": (

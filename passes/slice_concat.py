@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_right
 from itertools import accumulate, groupby
 
 import numpy as np
@@ -120,18 +121,23 @@ def drop_concat_of_split(m: Match, rw: Rewriter) -> Value:
 
 def _taken(m: Match, concat: Node, start: int, end: int) -> list[Value]:
     """The operands of a Concat that lie from ``start`` to ``end`` along its axis."""
+    ends = _ends(m, concat)
+    total = ends[-1]
+    start, end = (min(max(i + total if i < 0 else i, 0), total) for i in (start, end))
+    starts = [0, *ends[:-1]]
+    m.require(start in starts and end in ends and start < end, "an operand is cut")
+    return [p for p, a, b in zip(concat.inputs, starts, ends, strict=True) if p and start <= a and b <= end]
+
+
+def _ends(m: Match, concat: Node) -> list[int]:
+    """Where each operand of a Concat ends along its axis."""
     axis = _axis(m, concat)
     sizes = []
     for part in concat.inputs:
         shape = m.shape(part)
         m.require(shape is not None and shape[axis].value is not None, "the size of an operand is not known")
         sizes.append(shape[axis].value if shape is not None else 0)
-    ends = list(accumulate(size or 0 for size in sizes))
-    total = ends[-1]
-    start, end = (min(max(i + total if i < 0 else i, 0), total) for i in (start, end))
-    starts = [0, *ends[:-1]]
-    m.require(start in starts and end in ends and start < end, "an operand is cut")
-    return [p for p, a, b in zip(concat.inputs, starts, ends, strict=True) if p and start <= a and b <= end]
+    return list(accumulate(size or 0 for size in sizes))
 
 
 def _joined(rw: Rewriter, parts: list[Value], concat: Node) -> Value:
@@ -152,11 +158,15 @@ def take_operands_of_concat(m: Match, rw: Rewriter) -> Value:
 
 @graph_optimizer(P.Gather(P.Concat(P.rest("parts"), name="concat"), "i"), constants="i", tag="E0")
 def gather_from_operand_of_concat(m: Match, rw: Rewriter) -> Value:
-    """Gather(Concat(a, b, c), i) -> Gather(b, 0), where b is that element"""
+    """Gather(Concat(a, b, c), i) -> Gather(b, i - len(a)), where b has that element"""
     index = constant_of(m, m.i).array
     m.require(index.size == 1, "several elements are taken")
     rank = rank_of(m, m.concat.value())
     m.require(m.root.attr("axis", 0) % rank == _axis(m, m.concat), "the elements lie along another axis")
     at = int(index.item())
-    part = _taken(m, m.concat, at, at + 1 if at != -1 else sys.maxsize)[0]
-    return rw.op.Gather(part, rw.const(np.zeros_like(index)), axis=m.root.attr("axis"))
+    ends = _ends(m, m.concat)
+    at += ends[-1] if at < 0 else 0
+    m.require(0 <= at < ends[-1], "the index is out of range")
+    place = bisect_right(ends, at)
+    rest = at - (ends[place - 1] if place else 0)
+    return rw.op.Gather(m.parts[place], rw.const(np.full_like(index, rest)), axis=m.root.attr("axis"))

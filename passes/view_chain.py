@@ -10,7 +10,7 @@ from optimizer.analysis import Dim, product
 from optimizer.analysis.atoms import Atom
 from optimizer.ir import Node, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
-from passes.known import constant_of, ints_of, rank_of, readers_of, shape_of
+from passes.known import axes_of, constant_of, ints_of, rank_of, readers_of, shape_of
 from passes.target import reshape_target
 
 VIEWS = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
@@ -43,6 +43,22 @@ def split_axes_before_transpose(m: Match, rw: Rewriter) -> Value:
         inner = rw.op.Reshape(m.x, rw.const(np.array(reshape_target(m, source, wanted, None), np.int64)))
     new_perm = [order.index(place) for place in range(len(final))]
     return inner if new_perm == sorted(new_perm) else rw.op.Transpose(inner, perm=new_perm)
+
+
+@graph_optimizer(
+    P.Transpose(P.Unsqueeze("x", P.maybe("axes"), name="inner").once(), name="transpose"), tag="E0"
+)
+def drop_transpose_of_new_axes(m: Match, rw: Rewriter) -> Value:
+    """Transpose(Unsqueeze(x)) -> Unsqueeze(x), where only the new axes change their places"""
+    rank = rank_of(m, m.root.value())
+    new = axes_of(m, m.inner, 1, rank)
+    perm = perm_of(m.transpose, rank)
+    old = [axis for axis in perm if axis not in (new or ())]
+    m.require(new and old == sorted(old), "it moves data")
+    places = [place for place, axis in enumerate(perm) if axis in (new or ())]
+    if m.opset() < 13:
+        return rw.op.Unsqueeze(m.x, axes=places)
+    return rw.op.Unsqueeze(m.x, rw.const(np.array(places, np.int64)))
 
 
 def _where_it_works(m: Match, middle: Sequence[Dim]) -> tuple[Dim, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import click
 
 from optimizer.cli import parsing
 from optimizer.cli.bisect import bisect
+from optimizer.cli.check import check
 from optimizer.cli.check_rules import check_rules
 from optimizer.cli.errors import reported
 from optimizer.cli.reduce import reduce
@@ -70,26 +70,6 @@ def inspect(
 
 
 @main.command()
-@click.argument("a", metavar="A")
-@click.argument("b", metavar="B")
-@click.option("--max-abs-error", type=float, metavar="E", help="Fail above this absolute error.")
-@click.option(
-    "--check", "seeds", type=click.IntRange(min=1), default=2, metavar="N", help="Inputs per size [2]."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
-@_DEBUG
-def check(a: str, b: str, max_abs_error: float | None, seeds: int, as_json: bool, debug: bool) -> None:
-    """Compares model B with the reference A; exit code 1 where their outputs differ."""
-    with reported(debug):
-        from optimizer.api import check as compare
-
-        comparison = compare(a, b, max_abs_error=max_abs_error, seeds=seeds)
-        click.echo(json.dumps(comparison.to_dict(), indent=2, default=str) if as_json else str(comparison))
-        if not comparison:
-            raise click.exceptions.Exit(1)
-
-
-@main.command()
 @click.argument("model", metavar="MODEL")
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="Feed this .npy file or picture.")
 @click.option("--mean", default="0", metavar="M,...", help="Subtracted from a picture in 0..1 [0].")
@@ -132,5 +112,5 @@ def run(
             raise click.exceptions.Exit(1)
 
 
-for _command in (bisect, check_rules, reduce, replay):
+for _command in (bisect, check, check_rules, reduce, replay):
     main.add_command(_command)

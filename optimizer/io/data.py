@@ -55,10 +55,8 @@ def read_data_sets(folder: Path, inputs: Sequence[str]) -> list[DataSet]:
 
 def _set_of(folder: Path, inputs: Sequence[str]) -> dict[str, Array]:
     arrays = {path.stem: _of_npy(path) for path in sorted(folder.glob("*.npy"))}
-    numbered = sorted(
-        (int(m[1]), path) for path in folder.glob("input_*.pb") if (m := re.fullmatch(r"input_(\d+)", path.stem))
-    )
-    for number, path in numbered:
+    found = [(re.fullmatch(r"input_(\d+)", path.stem), path) for path in folder.glob("input_*.pb")]
+    for number, path in sorted((int(match[1]), path) for match, path in found if match):
         name, array = _of_pb(path)
         if not name and number >= len(inputs):
             raise UsageError(f"{path} is the input number {number} of a model with {len(inputs)}")

@@ -30,6 +30,8 @@ _LARGER_PRIMES = ((211, 223, 227, 229), (53, 59, 61, 67, 71, 73), (17, 19, 23, 2
 _WIDER_PRIMES = (7, 11, 17, 23, 37, 53, 71, 97, 131, 167, 211, 257, 307)
 _PLENTY = 2000
 """Elements of a boundary value that let every branch of an elementwise operator be met."""
+_LARGEST = 1 << 22
+"""Elements of a boundary value above which sizes are not tried, where others may do."""
 _FEW = 64
 SPARSITY = 0.05
 PERIOD = 16_381
@@ -162,6 +164,8 @@ class Boundary:
             if any(size is None or size < 0 for size in sizes):
                 return None
             found.append(tuple(size for size in sizes if size is not None))
+        if assignment and max(map(math.prod, found), default=0) > _LARGEST:
+            return None
         return tuple(found)
 
     def first_shapes(self) -> Shapes:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from os import PathLike
 from typing import TypeAlias
 
 from optimizer.verify.engines import Source
+from optimizer.verify.limits import Limit, Limits
 from optimizer.verify.reference import Reference
 from optimizer.verify.verification import Verification
 from optimizer.verify.whole import Judge
@@ -21,6 +24,9 @@ def check_models(
     max_abs_error: float | None = None,
     seeds: int = 2,
     dims: Mapping[str, int] | None = None,
+    limits: Limits | None = None,
+    baseline: Mapping[str, float] | None = None,
+    data: str | PathLike[str] | None = None,
 ) -> Comparison:
     """Runs two models on the same seeded inputs and compares their outputs.
 
@@ -33,9 +39,30 @@ def check_models(
         b: the model to judge.
         seeds: inputs per assignment of sizes.
         dims: sizes of named dims.
+        limits: limits per output, instead of ``max_abs_error``.
+        baseline: the max-abs-error of each output that was seen before and may not be exceeded.
+        data: a folder of inputs to take instead of made ones.
 
     Raises:
         InvalidModel, StorageError: one of the two cannot be loaded.
     """
-    reference = Reference(a, seeds=seeds, dims=dims)
-    return Judge(reference, max_abs_error, strict=False, only_ceiling=max_abs_error is not None).judge(b)
+    reference = Reference(a, seeds=seeds, dims=dims, data=data)
+    limits = limits or Limits(Limit(max_abs_error))
+    if max_abs_error is not None and limits.every.max_abs_error is None:
+        limits = replace(limits, every=replace(limits.every, max_abs_error=max_abs_error))
+    found = Judge(reference, strict=False, only_ceiling=True, limits=limits).judge(b)
+    return found if baseline is None else _against(found, baseline)
+
+
+def _against(found: Verification, baseline: Mapping[str, float]) -> Verification:
+    """The comparison with what has grown worse than the baseline among its faults."""
+    worse = []
+    for output in found.outputs:
+        before, now = baseline.get(output.name), output.error.max_abs
+        if before is None:
+            worse.append(f"output '{output.name}' is not in the baseline")
+        elif now > before:
+            worse.append(
+                f"output '{output.name}' in {output.engine}: max-abs-error {now:.9g} was {before:.9g} before"
+            )
+    return replace(found, faults=(*found.faults, *dict.fromkeys(worse)))

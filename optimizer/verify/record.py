@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from optimizer.ir import Model
 from optimizer.verify.effort import PER_SECOND
 from optimizer.verify.engines import Engine, EngineError, NumPy, OnnxRuntime
+from optimizer.verify.limits import Limits
 from optimizer.verify.metrics import OutputError, compare_values, same_kind
 from optimizer.verify.reference import CHAOTIC, Case, Reference
 from optimizer.verify.signature import shape_fault
@@ -25,37 +26,41 @@ class Comparer:
     """Compares single values with what the original gave, and knows how noisy the original is.
 
     Args:
-        ceiling: a largest absolute difference, in addition to the tolerance.
-        only_ceiling: it is all that counts.
+        limits: what the caller allows, in addition to the tolerance.
+        only_ceiling: where there is a largest absolute difference, it is all that counts.
     """
 
-    def __init__(self, reference: Reference, ceiling: float | None, only_ceiling: bool) -> None:
+    def __init__(self, reference: Reference, limits: Limits, only_ceiling: bool) -> None:
         self.reference = reference
-        self._ceiling = ceiling
+        self._limits = limits
         self._only_ceiling = only_ceiling
 
     def compare(self, index: int, name: str, expected: Any, actual: Any) -> OutputError:
         """The difference at one output of one case; the original's own noise is measured where needed."""
-        found = compare_values(expected, actual, self._tolerance)
+        found = self._compare(index, name, expected, actual)
+        return replace(found, fault=self._limits.fault(name, found)) if found.ok else found
+
+    def _compare(self, index: int, name: str, expected: Any, actual: Any) -> OutputError:
+        ceiling = self._limits.of(name).max_abs_error
+
+        def tolerance(dtype: np.dtype[Any]) -> Tolerance:
+            return network_tolerance(dtype).with_ceiling(ceiling, self._only_ceiling)
+
+        found = compare_values(expected, actual, tolerance)
         if found.ok:
             return found
         noise = self.reference.noise(index).get(name)
-        if noise is None or self._only_ceiling:
+        if noise is None or (self._only_ceiling and ceiling is not None):
             return found
         if noise.unstable:
             return OutputError(max_abs=found.max_abs, scale=found.scale, differing=found.differing)
         if noise.floor:
-            found = compare_values(
-                expected, actual, lambda dtype: self._tolerance(dtype).with_floor(noise.floor)
-            )
+            found = compare_values(expected, actual, lambda dtype: tolerance(dtype).with_floor(noise.floor))
         if not found.ok and _are_integers(expected) and found.differing <= 4 * noise.differing:
             return OutputError(
                 "", found.max_abs, found.max_rel, found.cosine, None, None, found.scale, found.differing
             )
         return found
-
-    def _tolerance(self, dtype: np.dtype[Any]) -> Tolerance:
-        return network_tolerance(dtype).with_ceiling(self._ceiling, self._only_ceiling)
 
 
 @dataclass(slots=True)
@@ -123,11 +128,27 @@ class Record:
         if not all(self.comparer.compare(index, name, own[name], outputs[name]).ok for name in faulty):
             return False
         for name in faulty:
+            nearer = self._third_vote(case, name, own[name])
             self.notes.append(
-                f"the engines do not agree about output '{name}'; in each, original and result do"
+                f"the engines do not agree about output '{name}'; in each, original and result do{nearer}"
             )
             self.errors[name, NumPy.name] = self.comparer.compare(index, name, own[name], outputs[name])
         return True
+
+    def _third_vote(self, case: Case, name: str, own: Any) -> str:
+        """Which engine is nearer to the executor in float64; empty where that cannot be told."""
+        try:
+            truth = NumPy(self.comparer.reference.model, limit=NUMPY_LIMIT, truth=True).run(case.feeds)[name]
+        except EngineError:
+            return ""
+        given = (case.expected[name], own)
+        if not isinstance(truth, np.ndarray) or truth.dtype.kind not in "fiub":
+            return ""
+        if any(np.shape(value) != truth.shape for value in given):
+            return ""
+        far = [float(np.nanmax(np.abs(v.astype(np.float64) - truth), initial=0.0)) for v in given]
+        winner = OnnxRuntime.name if far[0] <= far[1] else "the executor"
+        return f" ({winner} is nearer to float64: {min(far):.3g} off against {max(far):.3g})"
 
     def _calmed(self, engine: Engine, index: int) -> bool:
         """Whether the original is chaotic on these inputs and the result passes on calmer ones."""

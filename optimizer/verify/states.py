@@ -6,11 +6,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from optimizer.ir import Model, TensorType
+from optimizer.ir import Model, TensorType, ValueType
 
 STEPS = 3
 """Steps that a stateful model is run for."""
 _SAME = {"present": "past", "out": "in", "output": "input", "new": "", "next": "", "n": "0", "updated": ""}
+
+
+_NO_NAMES = {"", "in", "input"}
 
 
 def state_pairs(model: Model) -> dict[str, str]:
@@ -23,12 +26,19 @@ def state_pairs(model: Model) -> dict[str, str]:
     found: dict[str, str] = {}
     for info in (graph.info(value) for value in graph.inputs):
         other = outputs.get(_stem(info.name))
-        if other is None or not isinstance(info.type, TensorType) or not isinstance(other.type, TensorType):
-            continue
-        same = info.type.dtype == other.type.dtype
-        if same and len(info.type.shape or ()) == len(other.type.shape or ()) and info.type.shape:
+        if other is not None and _stem(info.name) not in _NO_NAMES and _fits(info.type, other.type):
             found[info.name] = other.name
     return found
+
+
+def _fits(before: ValueType | None, after: ValueType | None) -> bool:
+    """Whether a value of the second type can be one of the first; a shape that is not declared may be any."""
+    if not isinstance(before, TensorType) or not isinstance(after, TensorType) or not before.shape:
+        return False
+    if before.dtype != after.dtype or (after.shape is not None and len(after.shape) != len(before.shape)):
+        return False
+    pairs = zip(before.shape, after.shape or before.shape, strict=True)
+    return all(not isinstance(a, int) or not isinstance(b, int) or a == b for a, b in pairs)
 
 
 def next_feeds(

@@ -157,6 +157,9 @@ class Trial:
             pairs = self._own_results({})
             if all(not bits_differ(old, new) for old, new in pairs):
                 return None
+            _, values = self._run(True, True, {})
+            if not self._exact and not all(map(_is_finite, values.values())):
+                raise Undecided("constants that are not finite")
             return self._truth_verdict({}) or None
         except ExecutionError as error:
             raise Undecided(f"the old nodes do not run: {error}") from error
@@ -235,6 +238,11 @@ def _no_warnings(feeds: Mapping[Value, Any]) -> AbstractContextManager[object]:
     if all(np.size(array) for array in feeds.values()):
         return nullcontext()
     return warnings.catch_warnings(action="ignore", category=RuntimeWarning)
+
+
+def _is_finite(value: Any) -> bool:
+    floats = isinstance(value, np.ndarray) and value.dtype.kind in "fc"
+    return not floats or bool(np.isfinite(value).all())
 
 
 def _first(faults: Iterator[str] | map[str]) -> str:

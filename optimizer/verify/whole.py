@@ -12,6 +12,7 @@ from optimizer.io import load
 from optimizer.ir import Model
 from optimizer.verify.effort import PER_SECOND
 from optimizer.verify.engines import EngineError, NumPy, OnnxRuntime, Source
+from optimizer.verify.limits import Limit, Limits
 from optimizer.verify.record import NUMPY_LIMIT, Comparer, Record
 from optimizer.verify.reference import Reference
 from optimizer.verify.signature import name_faults, signature_faults
@@ -60,6 +61,7 @@ class Judge:
         local: whether every rewrite was checked locally.
         strict: the whole interface must be the same; else the names of inputs and outputs.
         only_ceiling: ``max_abs_error``, where given, is all that counts.
+        limits: further limits, per output; ``max_abs_error`` is one for all that have none of their own.
     """
 
     def __init__(
@@ -70,9 +72,11 @@ class Judge:
         local: bool = False,
         strict: bool = True,
         only_ceiling: bool = False,
+        limits: Limits | None = None,
     ) -> None:
         self.reference = reference
-        self._comparer = Comparer(reference, max_abs_error, only_ceiling)
+        given = limits or Limits(Limit(max_abs_error))
+        self._comparer = Comparer(reference, given, only_ceiling)
         self._strict = strict
         self._unrun: Verified = "local" if local else "none"
 

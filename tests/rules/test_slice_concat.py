@@ -182,9 +182,18 @@ ROWS = [
         [
             ("scalar", "a = Concat<axis=0>(k, l) y = Gather(a, i64(1))", "y = Gather(l, i64(0))"),
             ("last", "a = Concat<axis=0>(k, l) y = Gather(a, i64([-2]))", "y = Gather(k, i64([0]))"),
+            (
+                "inside",
+                "a = Concat<axis=1>(x, z) y = Gather<axis=1>(a, i64(9))",
+                "y = Gather<axis=1>(z, i64(1))",
+            ),
         ],
         [
-            ("inside", "a = Concat<axis=1>(x, z) y = Gather<axis=1>(a, i64(1))", "an operand is cut"),
+            (
+                "outside",
+                "a = Concat<axis=1>(x, z) y = Gather<axis=1>(a, i64(16))",
+                "the index is out of range",
+            ),
             (
                 "axis",
                 "a = Concat<axis=1>(x, z) y = Gather<axis=2>(a, i64(1))",

@@ -6,6 +6,7 @@ import numpy as np
 from harness import Setup, rows, table_test
 
 from passes.view_chain import (
+    drop_transpose_of_new_axes,
     merge_slices_into_split,
     replace_gather_of_split_axis_by_slice,
     split_axes_before_transpose,
@@ -24,6 +25,23 @@ OLD = Setup("float[2,3,15] x, float[3,8] z", opset=9)
 SPLIT = "r = Reshape(x, i64([0,0,3,5])) t = Transpose<perm=[2,0,1,3]>(r) "
 
 ROWS = [
+    *rows(
+        drop_transpose_of_new_axes,
+        X,
+        [
+            (
+                "moved",
+                "a = Unsqueeze(p, i64([1,5])) y = Transpose<perm=[0,2,5,1,3,4]>(a)",
+                "y = Unsqueeze(p, i64([2,3]))",
+            )
+        ],
+        [("data", "a = Unsqueeze(p, i64([1])) y = Transpose<perm=[2,1,0,3,4]>(a)", "it moves data")],
+    ),
+    *rows(
+        drop_transpose_of_new_axes,
+        OLD,
+        [("old", "a = Unsqueeze<axes=[0]>(z) y = Transpose<perm=[1,0,2]>(a)", "y = Unsqueeze<axes=[1]>(z)")],
+    ),
     *rows(
         split_axes_before_transpose,
         X,

@@ -32,7 +32,7 @@ def test_the_same_seed_grows_the_same_graphs() -> None:
     assert str(try_rule(rule, graphs=20)) != str(try_rule(rule, graphs=20, seed=1))
 
 
-@pytest.mark.parametrize("rule", CATALOGUE[::8], ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", CATALOGUE[1::8], ids=lambda rule: rule.name)
 def test_some_rules_of_the_catalogue_pass_on_a_few_graphs(rule: Rule) -> None:
     found = try_rule(rule, graphs=8)
     assert not found.wrong, str(found)

@@ -259,9 +259,10 @@ def softplus(call: Call, x: Array) -> Array:
 @computed_wide
 def softsign(call: Call, x: Array) -> Array:
     """x / (1 + |x|)."""
-    y = np.asarray(np.abs(x))
+    y: Array = np.asarray(np.abs(x))
     y += 1
-    return np.divide(x, y, out=y)
+    np.divide(x, y, out=y)
+    return y
 
 
 @kernel("ThresholdedRelu", since=1, exact=True)
