@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from optimizer.analysis import SizeRange
 from optimizer.io import load, save, to_proto
 from optimizer.ir import Model
-from optimizer.options import Options, Source
+from optimizer.options import Options, Source, comparable
 from optimizer.report import Report
 from optimizer.rewrite import (
     Declared,
@@ -23,7 +23,7 @@ from optimizer.rewrite import (
     graph_optimizer,
 )
 from optimizer.runtime import Session
-from optimizer.workflow import Catalogue, comparable, find_first_wrong, run
+from optimizer.workflow import Catalogue, find_first_wrong, run
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -112,42 +112,18 @@ def optimize(
 ) -> Result:
     """Optimizes a model and checks that its outputs are the same.
 
-    Args:
-        source: path, serialized model, or ``ModelProto``. It is never changed.
-        output: where to write the result, once verified. The other arguments: see ``Options``.
+    ``source`` (a path, a serialized model or a ``ModelProto``) is never changed; ``output`` is where to
+    write the result, once verified. The other arguments: see ``Options``.
 
     Raises:
         InvalidModel, UsageError, StorageError, VerificationFailed: see ``optimizer.workflow.run``.
     """
     options = Options(
-        passes,
-        skip,
-        tuple(rules),
-        plugins,
-        fp,
-        optimize_for,
-        target,
-        size_limit,
-        opset,
-        keep,
-        dict(input_shapes or {}),
-        dict(dims or {}),
-        assume_nonzero_dims,
-        freeze_initializers,
-        keep_functions,
-        annotate,
-        external_data,
-        verify,
-        seeds,
-        max_abs_error,
-        input_data,
-        save_log,
-        replay,
-        rollback,
-        require_verified,
-        instruments,
-        progress,
-    )
+        passes, skip, tuple(rules), plugins, fp, optimize_for, target, size_limit, opset, keep,
+        dict(input_shapes or {}), dict(dims or {}), assume_nonzero_dims, freeze_initializers,
+        keep_functions, annotate, external_data, verify, seeds, max_abs_error, input_data, save_log,
+        replay, rollback, require_verified, instruments, progress,
+    )  # fmt: skip
     return Result(*run(source, options, output, _catalogue()), external_data)
 
 
@@ -209,8 +185,20 @@ def bisect(
 
 
 def pass_names() -> list[tuple[str, str]]:
-    """Every pass by name, in the order of the default pipeline, with the number of its rules or its kind."""
+    """Every pass by name, with the number of its rules or its kind.
+
+    All but ``infer``, which runs only where it is named, are in the order of the default pipeline.
+    """
     return [(name, _kind_of(steps)) for name, steps in _catalogue().PASSES.items()]
+
+
+def steps_of(name: str) -> tuple[str, ...]:
+    """Names of the steps that a pass consists of, which is what instruments are told.
+
+    Raises:
+        UsageError: there is no pass of this name.
+    """
+    return tuple(step.name for step in _catalogue().passes_of(name))
 
 
 def describe_passes(name: str = "") -> str:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from optimizer.analysis import SizeRange
@@ -135,3 +136,17 @@ class Options:
         return {
             name: dim for name, dim in self.dims.items() if isinstance(dim, SizeRange) and dim.only is None
         }
+
+
+def comparable(source: Source) -> str | bytes:
+    """A model in a form that both engines load: a path or bytes."""
+    if isinstance(source, bytes):
+        return source
+    return os.fspath(source) if isinstance(source, (str, os.PathLike)) else source.SerializeToString()
+
+
+def size_of(source: Source) -> int:
+    """Bytes of a model; external data is not among them."""
+    if isinstance(source, (str, os.PathLike)):
+        return Path(source).stat().st_size
+    return len(source) if isinstance(source, bytes) else source.ByteSize()

@@ -20,7 +20,7 @@ from optimizer.analysis.specialize import specialize
 from optimizer.io import Staged, convert_opset, fuse_opset, load, stage
 from optimizer.io.pause import no_garbage_collection
 from optimizer.ir import Model, OptimizerError, StorageError, UsageError
-from optimizer.options import Options, Source
+from optimizer.options import Options, Source, comparable, size_of
 from optimizer.report import ModelStats, Report, collect, measure
 from optimizer.rewrite import (
     Application,
@@ -52,6 +52,10 @@ class Catalogue(Protocol):
     """Where the passes come from: the module ``passes.pipelines``."""
 
     PASSES: Mapping[str, tuple[Pass, ...]]
+
+    def passes_of(self, name: str) -> tuple[Pass, ...]:
+        """What a name stands for; ``UsageError`` where it is nothing."""
+        ...
 
     def default_pipeline(self, extra_rules: Iterable[Declared], skip: Iterable[str]) -> Pipeline:
         """The pipeline that runs to a fixpoint."""
@@ -121,7 +125,7 @@ class _Run:
         """Runs all phases; the file gets its name last."""
         with self._phase("load"):
             model = self._load()
-        before = measure(model, _file_bytes(self._source))
+        before = measure(model, size_of(self._source))
         report = Report(before, before)
         ctx = Context(model, self._settings(before))
         log = self._options.replay
@@ -148,7 +152,7 @@ class _Run:
         from optimizer.verify import first_wrong
 
         model = self._load()
-        ctx = Context(model, self._settings(measure(model, _file_bytes(self._source))))
+        ctx = Context(model, self._settings(measure(model, size_of(self._source))))
         with no_garbage_collection():
             self._pipeline(ctx).run(ctx, self._options.instruments)
         return first_wrong(ctx, self._judge())
@@ -333,17 +337,3 @@ class _Run:
             yield
         finally:
             self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - start
-
-
-def comparable(source: Source) -> str | bytes:
-    """The original in a form that both engines load."""
-    if isinstance(source, bytes):
-        return source
-    return os.fspath(source) if isinstance(source, (str, PathLike)) else source.SerializeToString()
-
-
-def _file_bytes(source: Source) -> int | None:
-    """Bytes of the model file; external data counts with the constants."""
-    if isinstance(source, (str, PathLike)):
-        return Path(source).stat().st_size
-    return len(source) if isinstance(source, bytes) else source.ByteSize()

@@ -156,10 +156,10 @@ def passes_of(name: str) -> tuple[Pass, ...]:
     """What a name stands for.
 
     Raises:
-        UsageError: nothing; the message suggests what it may have meant.
+        UsageError: there is no such pass; the message suggests what may have been meant.
     """
     if name in PASSES:
         return PASSES[name]
-    near = difflib.get_close_matches(name, PASSES, n=1)
+    near = difflib.get_close_matches(name, [*PASSES, *(item.name for item in default_registry)], n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(PASSES)}"
     raise UsageError(f"no pass '{name}'; {hint}")

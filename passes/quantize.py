@@ -29,7 +29,7 @@ def drop_requantization(m: Match, rw: Rewriter) -> Value:
     m.require(
         scales.size and (scales > 2.0**-100).all() and (scales < 2.0**100).all(), "the scales are extreme"
     )
-    points = [np.zeros(()) if v is None else m.f64(v) for v in (m.p, m.q)]
-    equal = np.array_equal(*points) or not any(point.any() for point in points)
+    first, second = (np.zeros(()) if v is None else m.f64(v) for v in (m.p, m.q))
+    equal = np.array_equal(first, second) or not (first.any() or second.any())
     m.require(equal, "the zero points differ")
     return m.x

@@ -31,7 +31,7 @@ LAYERS = (
     "cli",
 )
 """Lowest first. Whatever lies in ``optimizer/__init__.py`` counts as ``api``."""
-LOADS_PASSES = ("optimizer/workflow.py", "optimizer/api.py")
+LOADS_PASSES = ("optimizer/api.py",)
 BELOW_PASSES = LAYERS[: LAYERS.index("rewrite") + 1]
 
 PROTOBUF_PLACES = (

@@ -11,6 +11,7 @@ import click
 
 from optimizer.cli import parsing
 from optimizer.cli.errors import reported
+from optimizer.ir import StorageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -100,6 +101,8 @@ def _optimize(source: Path, output: Path, options: dict[str, Any]) -> None:
     from optimizer.rewrite import Explainer
 
     quiet = options["quiet"]
+    for name in filter(None, (options["report"], options["save_log"])):
+        _check_folder(Path(name))
     console = _console()
     instruments, timing = _instruments(options, console)
     explainer = Explainer()
@@ -121,6 +124,12 @@ def _optimize(source: Path, output: Path, options: dict[str, Any]) -> None:
             click.echo(str(miss))
         if len(misses) > MAX_MISSES:
             click.echo(f"... and {len(misses) - MAX_MISSES} more")
+
+
+def _check_folder(file: Path) -> None:
+    """Refuses a file that could not be written later, when the work is done."""
+    if file.is_dir() or not file.parent.is_dir():
+        raise StorageError(f"{file}: cannot be written: no such folder, or it is one itself")
 
 
 def _keywords(options: dict[str, Any]) -> dict[str, Any]:
@@ -155,11 +164,14 @@ def _keywords(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _instruments(options: dict[str, Any], console: Console) -> tuple[list[Instrument], TimePasses | None]:
+    from optimizer.api import steps_of
     from optimizer.rewrite import PrintAfter, TimePasses
 
     instruments: list[Instrument] = []
     if options["print_after"]:
-        instruments.append(PrintAfter(options["print_after"], lambda text: console.print(text, markup=False)))
+        named = options["print_after"]
+        wanted = (named,) if named == "all" else (named, *steps_of(named))
+        instruments.append(PrintAfter(wanted, lambda text: console.print(text, markup=False)))
     timing = TimePasses() if options["time_passes"] or options["report"] else None
     if timing is not None:
         instruments.append(timing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 from optimizer.ir.text import dump
@@ -28,28 +28,31 @@ class PrintAfter:
     """Prints what a pass changed, as a diff of the model's text.
 
     Args:
-        wanted: the pass to print after, or ``all``.
+        wanted: names of the passes to print after; ``all`` stands for every one.
         write: takes each text.
     """
 
-    def __init__(self, wanted: str, write: Callable[[str], None]) -> None:
+    def __init__(self, wanted: Collection[str], write: Callable[[str], None]) -> None:
         self._wanted = wanted
         self._write = write
         self._before: list[str] = []
 
     def before_pass(self, ctx: Context, name: str) -> None:
         """Takes down the text before."""
-        if self._wanted in ("all", name):
+        if self._is_wanted(name):
             self._before = dump(ctx.model).splitlines()
 
     def after_pass(self, ctx: Context, name: str, changed: bool) -> None:
         """Prints the difference."""
-        if changed and self._wanted in ("all", name):
+        if changed and self._is_wanted(name):
             after = dump(ctx.model).splitlines()
             diff = difflib.unified_diff(
                 self._before, after, f"before {name}", f"after {name}", lineterm="", n=1
             )
             self._write("\n".join(diff))
+
+    def _is_wanted(self, name: str) -> bool:
+        return name in self._wanted or "all" in self._wanted
 
 
 class TimePasses:

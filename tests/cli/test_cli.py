@@ -206,6 +206,7 @@ BAD_CALLS = [
     ("no-rules", ["--rules", "nowhere.py"], "nowhere.py"),
     ("no-plugin", ["--plugin", "acme"], "acme"),
     ("bad-opset", ["--opset", "999"], "999"),
+    ("bad-print-after", ["--print-after", "nonsense"], "nonsense"),
 ]
 
 
@@ -233,6 +234,19 @@ def test_a_target_that_cannot_be_written_is_named(target: str, model: Path, tmp_
     result = call(oinfer_opt, model, tmp_path / target)
     assert result.exit_code in (2, 4)
     assert "directory" in one_line(result)
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_work(model: Path, tmp_path: Path) -> None:
+    result = call(oinfer_opt, model, tmp_path / "out.onnx", "--report", tmp_path / "nowhere" / "r.json")
+    assert result.exit_code == 4
+    assert "r.json: cannot be written" in one_line(result)
+    assert not (tmp_path / "out.onnx").exists()
+
+
+def test_what_a_pass_changed_is_printed(model: Path, tmp_path: Path) -> None:
+    result = call(oinfer_opt, model, tmp_path / "out.onnx", "--print-after", "fuse")
+    assert "after fuse" in result.output
+    assert "after eliminate" not in result.output
 
 
 def test_check_tells_equal_from_different(model: Path, tmp_path: Path) -> None:

@@ -188,7 +188,8 @@ def layer_norm(call: Call, x: Array, scale: Array, bias: Array | None = None) ->
     """Y, Mean and InvStdDev over the axes from ``axis`` on; the statistics in ``stash_type``."""
     axis = _axis(call, x)
     stash = _stash_dtype(call, x)
-    flat = x.astype(stash, copy=False).reshape(*x.shape[:axis], math.prod(x.shape[axis:]))
+    # In one order whatever the layout of x: sums round alike before and after a transpose is moved.
+    flat = np.ascontiguousarray(x, stash).reshape(*x.shape[:axis], math.prod(x.shape[axis:]))
     y, mean, inverse = standardized(flat, call.attr("epsilon", 1e-5))
     kept = (*x.shape[:axis], *(1,) * (x.ndim - axis))
     y = _scaled(y.reshape(x.shape), x, scale, bias)
