@@ -73,6 +73,7 @@ def merge_products(m: Match, rw: Rewriter) -> Value:
     m.require(w.ndim == v.ndim == 2, "not both are matrices")
     m.require(constant_of(m, m.w).dtype in FLOATS, "not a float")
     (rows, between), columns = w.shape, v.shape[1]
+    m.require(v.shape[0] == between, "the bias widens the rows")
     m.require(rows * columns <= between * (rows + columns), "one product would be more work")
     extra = rows * columns - (m.single_use(m.w) * w.size + m.single_use(m.v) * v.size)
     m.require(m.ctx.may_grow(extra * constant_of(m, m.w).array.itemsize), "the growth budget is used up")
@@ -121,6 +122,7 @@ def _matrix(m: Match, name: str, value: Value) -> np.ndarray:
     """The weights of a Gemm as they multiply, alpha in them."""
     gemm = getattr(m, name)
     m.require(name == "first" or not gemm.attr("transA", 0), "the left operand is transposed")
+    m.require(constant_of(m, value).dtype in FLOATS, "not a float")
     w = m.f64(value) * float(gemm.attr("alpha", 1.0))
     return w.T if gemm.attr("transB", 0) else w
 

@@ -65,6 +65,7 @@ def fuse_hardswish_of_gate(m: Match, rw: Rewriter) -> Value:
     m.require(m.opset() >= 14, "HardSwish needs opset 14")
     alpha, beta = m.gate.attr("alpha", 0.2), m.gate.attr("beta", 0.5)
     m.require(abs(alpha - 1 / 6) <= REL and beta == 0.5, "another slope or offset")
+    _require_float(m)
     return rw.op.HardSwish(m.x)
 
 

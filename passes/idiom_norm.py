@@ -182,6 +182,11 @@ def fuse_global_average_pool(m: Match, rw: Rewriter) -> Value:
     return rw.op.GlobalAveragePool(m.x)
 
 
+_POINTWISE = frozenset(
+    ("Relu", "LeakyRelu", "Clip", "Mul", "Add", "Sigmoid", "HardSigmoid", "HardSwish", "BatchNormalization")
+)
+
+
 def _is_near_conv(m: Match) -> bool:
     """Whether ``x`` comes from a Conv, through pointwise operators at most."""
     level = [m.producer(m.x)]
@@ -189,8 +194,6 @@ def _is_near_conv(m: Match) -> bool:
         found: list[Node] = [node for node in level if node is not None]
         if any(node.op_type == "Conv" for node in found):
             return True
-        pointwise = [
-            n for n in found if n.op_type in ("Relu", "Clip", "Mul", "Sigmoid", "HardSigmoid", "HardSwish")
-        ]
+        pointwise = [n for n in found if n.op_type in _POINTWISE]
         level = [m.producer(v) for node in pointwise for v in node.inputs]
     return False

@@ -129,6 +129,11 @@ ROWS = [
                 "not a float",
             ),
             (
+                "bias-widens",
+                "a = MatMul(x, f32(normal(4,1))) b = Add(a, f32(normal(6))) y = MatMul(b, f32(normal(6,3)))",
+                "the bias widens the rows",
+            ),
+            (
                 "bias-of-rows",
                 (
                     "a = MatMul(x, f32(normal(4,8))) b = Add(f32(normal(1,8)), a) "
@@ -164,6 +169,11 @@ ROWS = [
             )
         ],
         [
+            (
+                "integers",
+                "a = Gemm(i, i32([[1,2],[3,4],[1,1],[2,2]])) y = Gemm(a, i32([[1],[2]]))",
+                "not a float",
+            ),
             (
                 "bottleneck",
                 "a = Gemm(flat, f32(normal(4,1))) y = Gemm(a, f32(normal(1,6)))",

@@ -118,6 +118,11 @@ ROWS = [
         [
             ("slope", "g = HardSigmoid(x) y = Mul(g, x)", "another slope or offset"),
             (
+                "double",
+                "g = HardSigmoid<alpha=0.16666667>(d) y = Mul(g, d)",
+                "not float32 or float16",
+            ),
+            (
                 "offset",
                 "g = HardSigmoid<alpha=0.1666666, beta=0.4>(x) y = Mul(g, x)",
                 "another slope or offset",
