@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from optimizer.ir import Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
-from passes.known import FLOATS, axes_of, rank_of
+from passes.known import FLOATS, axes_of, rank_of, shape_of
 
 EXP = P.Exp(P.Sub("x", P.ReduceMax("x", P.maybe("max_axes"), name="max").once()).once(), name="exp")
 SUM = P.ReduceSum(EXP, P.maybe("sum_axes"), name="sum").once()
@@ -34,4 +34,25 @@ def fuse_softmax(m: Match, rw: Rewriter) -> Value:
 def fuse_logsoftmax(m: Match, rw: Rewriter) -> Value:
     """Log(Softmax(x)) -> LogSoftmax(x)"""
     made: Value = rw.op.LogSoftmax(m.x, **m.softmax.attributes)
+    return made
+
+
+@graph_optimizer(
+    P.Reshape(
+        P.one_of("Softmax", "LogSoftmax")(
+            P.one_of("Reshape", "Flatten")("x", P.rest("there"), name="rows").once(), name="softmax"
+        ).once(),
+        P.rest("back"),
+    ),
+    tag="E2",
+)
+def drop_views_around_softmax(m: Match, rw: Rewriter) -> Value:
+    """Reshape(Softmax(Flatten(x))) -> Softmax(x), where each row is one axis of x"""
+    m.require(m.opset() >= 13, "Softmax flattens before opset 13")
+    m.require(m.same_shape(m.x, m.root.value()), "the result has another shape")
+    shape, rows = shape_of(m, m.x), shape_of(m, m.rows.value())
+    last = m.softmax.attr("axis", -1) % len(rows) == len(rows) - 1
+    wide = [axis for axis, dim in enumerate(shape) if dim != 1]
+    m.require(last and wide and shape[wide[-1]] == rows[-1], "a row is more than one axis")
+    made: Value = getattr(rw.op, m.softmax.op_type)(m.x, axis=wide[-1])
     return made

@@ -10,7 +10,9 @@ from optimizer.analysis import Dim
 from optimizer.ir import DType, Node, Tensor, Value
 from optimizer.rewrite import Match
 
-FLOATS = (DType.FLOAT, DType.DOUBLE, DType.FLOAT16, DType.BFLOAT16)
+FLOATS = (DType.FLOAT, DType.DOUBLE, DType.FLOAT16)
+"""The types that algebra is done in; not bfloat16, whose kernels are so few in runtimes that an operator
+which runs may become one which does not."""
 
 
 def shape_of(m: Match, value: Value) -> tuple[Dim, ...]:
