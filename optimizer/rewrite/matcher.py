@@ -64,11 +64,11 @@ class Matcher:
     def _op(self, term: Op, node: Node) -> Iterator[None]:
         if node.op_type not in term.ops or node.domain != term.domain or not node.is_operator:
             return
-        if any(_plain(node.attr(key)) != _plain(want) for key, want in term.attributes.items()):
+        if term.attributes and any(_plain(node.attr(k)) != _plain(v) for k, v in term.attributes.items()):
             return
         if self._is_kept is not None and self._is_kept(node):
             return
-        if any(attribute.reference for attribute in node.attributes.values()):
+        if node.attributes and any(attribute.reference for attribute in node.attributes.values()):
             return  # inside a function; its value differs from call to call
         self._nodes.append(node)
         trail: list[str] = []
