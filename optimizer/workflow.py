@@ -212,6 +212,7 @@ class _Run:
         options = self._options
         extra = extensions(options.rules, options.plugins)
         ctx.banned |= {item.name for item in (*default_registry, *extra)} & set(options.skip)
+        ctx.forgiven = frozenset(item.name for item in default_registry) - {item.name for item in extra}
         skip = [name for name in options.skip if name not in ctx.banned or name in self._catalogue.PASSES]
         if options.passes is None:
             return self._catalogue.default_pipeline(extra, skip)

@@ -18,6 +18,8 @@ def simplify(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool:
     taken = names_in(graph) if pending else set()
     while pending:
         key = pending.pop()
+        if key not in graph:
+            continue  # it went with one that was decided before
         node = graph.node(key)
         if ctx.is_kept(node) or not ctx.allows("control", path, graph, node):
             continue

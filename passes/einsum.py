@@ -47,6 +47,13 @@ def replace_einsum_by_matmul(m: Match, rw: Rewriter) -> Value:
     (first, second), result = _labels(m, 2)
     m.require(m.dtype(m.a) in FLOATS, "not a float")
     product = _product_of(m, first, second, result)
+    dims = [
+        dict(zip(names, m.shape(value) or (), strict=False)) for names, value in ((first, m.a), (second, m.b))
+    ]
+    shared = product.batch + product.inner
+    m.require(
+        all(a in dims[0] and dims[0][a] == dims[1].get(a) for a in shared), "shared axes may be broadcast"
+    )
     left = product.batch + product.left + product.inner
     right = product.batch + product.inner + product.right
     made = product.batch + product.left + product.right

@@ -136,7 +136,7 @@ def drop_unit_blocks(m: Match, rw: Rewriter) -> Value:
     return m.x
 
 
-@graph_optimizer(P.one_of("MaxPool", "AveragePool")("x", name="pool"), tag="E0")
+@graph_optimizer(P.one_of("MaxPool", "AveragePool")("x", name="pool"), tag="E1")
 def drop_unit_pool(m: Match, rw: Rewriter) -> Value:
     """MaxPool|AveragePool<kernel_shape=1>(x) -> x"""
     m.require(all(k == 1 for k in m.pool.attr("kernel_shape", ())), "the window holds several elements")

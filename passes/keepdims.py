@@ -133,6 +133,7 @@ def merge_reductions(m: Match, rw: Rewriter) -> Value:
     m.require(first and keeps == m.outer.attr("keepdims", 1), "one keeps its axes and one does not")
     assert first is not None
     left = list(range(rank)) if keeps else [axis for axis in range(rank) if axis not in first]
+    m.require(left, "nothing is left to reduce")
     second = axes_of(m, m.outer, 1, len(left))
     m.require(second, "the reduction is not over given axes")
     axes = sorted({*first, *(left[axis] for axis in second or ())})

@@ -176,6 +176,8 @@ class _Asker:
             return None
         if node.attr("coordinate_transformation_mode") == "tf_crop_and_resize":
             return None
+        if node.attr("mode", "nearest") != "nearest":
+            return None  # runtimes interpolate in some orders of the axes only
         slots = [i for i in (2, 3) if node.input(i) is not None and self._length(node.input(i)) != 0]
         if len(slots) != 1 or self._length(node.input(slots[0])) != self.rank:
             return None

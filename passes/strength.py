@@ -145,7 +145,7 @@ def _require_whole_factors(m: Match, resize: Node) -> None:
         )
 
 
-@graph_optimizer(P.MaxPool("x", name="pool"), tag="E0")
+@graph_optimizer(P.MaxPool("x", name="pool"), tag="E1")
 def cascade_maxpool(m: Match, rw: Rewriter) -> Value:
     """MaxPool<9>(x), beside MaxPool<5>(x) -> MaxPool<5>(MaxPool<5>(x))
 

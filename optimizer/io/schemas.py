@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -45,11 +46,20 @@ def schema_of(op_type: str, domain: str, opset: int) -> Schema | None:
         return None
     found = defs.get_schema(op_type, opset, domain)
     given = {name: a.default_value for name, a in found.attributes.items() if a.default_value.type in _FIELDS}
-    optional = defs.OpSchema.FormalParameterOption.Optional
-    required = len(found.outputs)
-    while required > 1 and found.outputs[required - 1].option == optional:
+    optional_from = _optional_from(found)
+    return Schema(found.since_version, {name: _plain(a) for name, a in given.items()}, optional_from)
+
+
+def _optional_from(schema: defs.OpSchema) -> int:
+    """The first output that may be left out; none may where their number is part of what is computed."""
+    option = defs.OpSchema.FormalParameterOption
+    outputs = schema.outputs
+    if outputs and outputs[-1].option == option.Variadic:
+        return sys.maxsize
+    required = len(outputs)
+    while required > 1 and outputs[required - 1].option == option.Optional:
         required -= 1
-    return Schema(found.since_version, {name: _plain(a) for name, a in given.items()}, required)
+    return required
 
 
 _FIELDS = {1: "f", 2: "i", 3: "s", 6: "floats", 7: "ints", 8: "strings"}

@@ -81,6 +81,7 @@ class Context:
         self.stats: defaultdict[str, RuleStats] = defaultdict(RuleStats)
         self.excluded: set[tuple[str, tuple[str, ...], str]] = set()
         self.banned: set[str] = set()
+        self.forgiven: frozenset[str] = frozenset()  # rules whose failures only leave them out
         self.only: frozenset[tuple[str, tuple[str, ...], str]] | None = None
         self.rejected: list[Rejected] = []
         self.warnings: list[str] = []

@@ -9,9 +9,9 @@ from passes.einsum import replace_einsum_by_matmul, replace_einsum_of_one
 
 INPUTS = (
     "float[B,S,3,4] q, float[B,T,3,4] k, float[B,S,4] a, float[B,4,T] b, int32[2,3] i, int32[3,2] j, "
-    "float[4] v"
+    "float[4] v, float[B,U,T] c"
 )
-X = Setup(INPUTS, rtol=1e-4, sizes=[{"B": 2, "S": 3, "T": 5}])
+X = Setup(INPUTS, rtol=1e-4, sizes=[{"B": 2, "S": 3, "T": 5, "U": 4}])
 FAST = Setup(INPUTS, rtol=1e-4, sizes=X.sizes, settings=Settings(fp="fast", growth=None, objective="latency"))
 OLD = Setup("float[2,3] x", opset=12)
 
@@ -53,6 +53,7 @@ ROWS = [
             ("summed", einsum("bik,bkj->bi", "a", "b"), "a label of one operand alone is summed"),
             ("summed-left", einsum("bik,bkj->bj", "a", "b"), "a label of one operand alone is summed"),
             ("outer", einsum("bik,l->bikl", "a", "v"), "it is no matrix product"),
+            ("open", einsum("bik,bkj->bij", "a", "c"), "shared axes may be broadcast"),
         ],
     ),
     *rows(

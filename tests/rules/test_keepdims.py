@@ -59,6 +59,11 @@ ROWS = [
                 "a = ReduceMean<axes=[3], keepdims=0>(x) y = ReduceMean<axes=[2]>(a)",
                 "one keeps its axes and one does not",
             ),
+            (
+                "to-nothing",
+                "a = ReduceMax<axes=[0,1,2,3], keepdims=0>(x) y = ReduceMax<axes=[0], keepdims=0>(a)",
+                "nothing is left to reduce",
+            ),
             ("all", "a = ReduceMean<axes=[3]>(x) y = ReduceMean(a)", "the reduction is not over given axes"),
         ],
     ),

@@ -73,6 +73,8 @@ def slice_length(
     """Number of elements of ``dim`` that a slice takes, with ONNX's clamping (that of Python)."""
     if start is None or end is None or not step:
         return Dim.fresh("slice")
+    if step < 0 and end.value is not None and end.value >= END:
+        return Dim.fresh("slice")  # nothing by the text; runtimes go on to the first element
     if dim.value is not None and start.value is not None and end.value is not None:
         return Dim.of(len(range(*slice(start.value, end.value, step).indices(dim.value))))
     if step < 0:

@@ -96,13 +96,13 @@ def dropout_by_attribute(call: Call, x: Array) -> tuple[Array, Array]:
     return out, mask.astype(x.dtype)
 
 
-@kernel("Dropout", 7, exact=True, may_alias=True)
+@kernel("Dropout", 7, exact=True, may_alias=True, foldable=False)
 def dropout_7(call: Call, x: Array) -> tuple[Array, Array]:
     """The identity; the mask has the type of the data."""
     return x, np.ones(x.shape, x.dtype)
 
 
-@kernel("Dropout", 10, exact=True, may_alias=True)
+@kernel("Dropout", 10, exact=True, may_alias=True, foldable=False)
 def dropout_10(call: Call, x: Array) -> tuple[Array, Array]:
     """The identity; the mask is boolean."""
     return x, np.ones(x.shape, bool)
