@@ -27,7 +27,7 @@ def simplify(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool:
             with ctx.application("control", graph, node, scope=path) as entry:
                 results = _SIMPLIFY[node.op](ctx, graph, node, taken)
                 for index, result in enumerate(results):
-                    graph.replace_uses(node.value(index), result)
+                    ctx.redirect(graph, node.value(index), result)
                 entry.pairs.extend((node.value(i), result) for i, result in enumerate(results))
                 ctx.erase_dead(graph, node.id)
                 new = _added(graph, entry.changes)

@@ -180,7 +180,7 @@ class _Folding:
         tag = Exactness.E0 if self.exact[node.id] else Exactness.E2
         with self.ctx.application("fold", self.graph, node, tag, self.path) as entry:
             constant = self.graph.add_constant(Tensor.of(array))
-            self.graph.replace_uses(value, constant)
+            self.ctx.redirect(self.graph, value, constant)
             entry.pairs.append((value, constant))
             self.ctx.erase_dead(self.graph, node.id)
         if self.ctx.accept(entry):

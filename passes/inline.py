@@ -39,7 +39,7 @@ class FunctionInlining:
                 with ctx.application(self.name, graph, node, scope=path) as entry:
                     entry.pairs.extend(_inlined(ctx, graph, node, function, taken))
                     for old, new in entry.pairs:
-                        graph.replace_uses(old, new)
+                        ctx.redirect(graph, old, new)
                     ctx.erase_dead(graph, node.id)
             except Refusal as refusal:
                 ctx.stats[self.name].refused[refusal.reason] += 1

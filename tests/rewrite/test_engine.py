@@ -142,6 +142,16 @@ def test_a_failing_rule_is_named_and_leaves_no_trace() -> None:
     assert ops(model) == ["Relu"]
 
 
+def test_a_failure_that_is_forgiven_only_leaves_the_rule_out() -> None:
+    model = model_of("Relu", "Neg", "Neg")
+    ctx = Context(model)
+    ctx.forgiven = frozenset({"broken-rule"})
+    RulePass("test", [broken_rule, cancel_negations]).run(ctx)
+    assert ops(model) == ["Relu"]
+    assert set(ctx.stats["broken-rule"].refused) == {"it failed: ZeroDivisionError: oops"}
+    assert "broken-rule failed at Relu" in ctx.warnings[0]
+
+
 def test_floating_point_levels_admit_tags() -> None:
     model = model_of("Mul", "Mul")
     apply(model, merge_scales, fp="strict")
