@@ -86,6 +86,8 @@ def windows(context: InferContext, spatial: Shape, kernels: list[Dim], ceil_mode
 
 def _positions(size: Dim, before: int, after: int, reach: Dim, stride: int, ceil_mode: bool) -> Dim:
     room = size + (before + after) - reach
+    if room.value is not None and -stride <= room.value < 0:
+        return Dim.fresh("window")  # it does not fit: runtimes refuse that, or round towards one
     if not ceil_mode:
         return room // stride + 1
     # a window that would start in the padding behind the input is left out
