@@ -64,12 +64,15 @@ class LayerRow:
 
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+# A pin would have NumPy run the kernels of another processor, while onnxruntime picks its own.
+PINNED_BLAS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
 
 def main() -> None:
-    if not ONE_THREAD.items() <= os.environ.items():  # BLAS reads them when NumPy is imported
+    if not ONE_THREAD.items() <= os.environ.items() or any(name in os.environ for name in PINNED_BLAS):
+        kept = {name: value for name, value in os.environ.items() if name not in PINNED_BLAS}
         command = [sys.executable, "-m", "benchmarks.executor", *sys.argv[1:]]
-        os.execve(sys.executable, command, {**os.environ, **ONE_THREAD})
+        os.execve(sys.executable, command, {**kept, **ONE_THREAD})  # BLAS reads them once, on import
     parser = argparse.ArgumentParser(prog="python -m benchmarks.executor", description=__doc__)
     parser.add_argument("--only", default="", metavar="TEXT", help="nets and layers with TEXT in their name")
     parser.add_argument("--pairs", type=int, default=15, metavar="N", help="timed pairs (default: 15)")
