@@ -62,13 +62,23 @@ def _along(m: Match, constant: np.ndarray, axis: int, rank: int, size: int) -> n
 
 def elementwise_step(inner: Term | str, name: str = "step") -> tuple[Op, ...]:
     """Terms for ``inner`` with a constant added, subtracted, multiplied, divided by, or negated."""
+    return (*shift_step(inner, name), *scale_step(inner, name), P.Neg(inner, name=name))
+
+
+def shift_step(inner: Term | str, name: str = "step") -> tuple[Op, ...]:
+    """Terms for ``inner`` with a constant added or subtracted, or subtracted from one."""
     c = P.const("")
     return (
-        P.one_of("Add", "Mul")(inner, c, name=name).commutes(),
-        P.one_of("Sub", "Div")(inner, c, name=name),
+        P.Add(inner, c, name=name).commutes(),
+        P.Sub(inner, c, name=name),
         P.Sub(c, inner, name=name),
-        P.Neg(inner, name=name),
     )
+
+
+def scale_step(inner: Term | str, name: str = "step") -> tuple[Op, ...]:
+    """Terms for ``inner`` multiplied or divided by a constant."""
+    c = P.const("")
+    return P.Mul(inner, c, name=name).commutes(), P.Div(inner, c, name=name)
 
 
 def batchnorm_step(inner: Term | str, name: str = "step") -> Op:
@@ -167,18 +177,17 @@ def as_batchnorm(rw: Rewriter, x: Value, affine: Affine, like: Value) -> Value:
     return made
 
 
-def as_elementwise(m: Match, rw: Rewriter, x: Value, affine: Affine, steps: int, size: int) -> Value:
+def as_elementwise(m: Match, rw: Rewriter, x: Value, affine: Affine, size: int) -> Value:
     """``affine`` as Mul and Add (or Sub where the scale is -1).
 
     Raises:
-        Refusal: these would not be fewer than ``steps`` operators, or would need more than ``size``
-            numbers.
+        Refusal: nothing is left but a change of shape, or the constants would need more than
+            ``size`` numbers.
     """
     shape = np.broadcast_shapes(affine.scale.shape, affine.shift.shape)
     keeps_shape = m.same_shape(x, m.root.value())
     mirrored = bool((affine.scale == -1).all()) and not affine.is_scale
     parts = [not affine.is_shift and not mirrored, not affine.is_scale]
-    m.require(sum(parts) < steps, "the chain is as short as it can be")
     m.require(any(parts) or keeps_shape, "the constants may change the shape")
     m.require(sum(parts) * math.prod(shape) <= max(size, 1), "the merged constants would be larger")
     # A constant that only one of the two keeps still has to stretch the result to its shape.

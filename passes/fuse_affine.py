@@ -14,6 +14,8 @@ from passes.affine import (
     batchnorm_step,
     elementwise_step,
     once,
+    scale_step,
+    shift_step,
 )
 from passes.known import shape_of
 
@@ -21,11 +23,19 @@ TWO = P.any_of(*elementwise_step(once(elementwise_step("x", "first"))))
 THREE = P.any_of(*elementwise_step(once(elementwise_step(once(elementwise_step("x", "first")), "second"))))
 
 
-@graph_optimizer(TWO, tag="E2")
+NEG = P.Neg("x", name="first")
+OF_A_KIND = P.any_of(
+    *shift_step(once((*shift_step("x", "first"), NEG))),
+    *scale_step(once((*scale_step("x", "first"), NEG))),
+    P.Neg(once(elementwise_step("x", "first")), name="step"),
+)
+
+
+@graph_optimizer(OF_A_KIND, tag="E2")
 def merge_affine_steps(m: Match, rw: Rewriter) -> Value:
     """(x * a) * b -> x * (a * b), (x + a) + b -> x + (a + b)
 
-    Any two of Mul, Div, Add, Sub and Neg with float constants that one operator can do.
+    Two of Add, Sub and Neg, or two of Mul, Div and Neg, with float constants.
     """
     return _merged(m, rw, (m.first, m.step))
 
@@ -40,16 +50,12 @@ def merge_affine_chain(m: Match, rw: Rewriter) -> Value:
 
 
 def _merged(m: Match, rw: Rewriter, steps: tuple[Node, ...]) -> Value:
-    if len(steps) == 2:
-        # Settled by a look at the operators, since most chains are of this kind.
-        kinds = {step.op_type in ("Add", "Sub") for step in steps if step.op_type != "Neg"}
-        m.require(len(kinds) < 2, "the chain is as short as it can be")
     whole, value, size = Affine(np.ones(()), np.zeros(())), m.x, 0
     for step in steps:
         found = affine_of(m, step, value, 0)
         size += max(found.scale.size, found.shift.size)
         whole, value = found.after(whole), step.value()
-    return as_elementwise(m, rw, m.x, whole, len(steps), size)
+    return as_elementwise(m, rw, m.x, whole, size)
 
 
 # -------------------------------------------------------------------- with BatchNormalization
@@ -108,6 +114,8 @@ _POINTWISE = frozenset(
 
 def _near_conv(m: Match) -> bool:
     """Whether a Conv is one pointwise operator, or none, before or behind the steps."""
+    if "Conv" not in m.graph.op_types:
+        return False
     before = [m.producer(m.x)]
     before += [m.producer(v) for p in before if p and p.op_type in _POINTWISE for v in p.inputs]
     readers = [m.graph.node(use.node) for use in m.graph.uses(m.root.value())]

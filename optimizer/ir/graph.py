@@ -111,12 +111,8 @@ class Graph(GraphQueries):
     ) -> Node:
         """Gives a vertex other inputs (and captures, where given). O(old + new arity)."""
         before = self.node(node)
-        after = replace(
-            before,
-            inputs=tuple(inputs),
-            captures=before.captures if captures is None else tuple(captures),
-        )
-        return self._write(before, after)
+        bound = before.captures if captures is None else tuple(captures)
+        return self._write(before, before.reading(tuple(inputs), bound))
 
     def set_attrs(
         self,
@@ -151,16 +147,19 @@ class Graph(GraphQueries):
         Returns:
             How many uses were changed.
         """
-        chosen = [u for u in (self.uses(old) if uses is None else uses) if u.node != new.node]
-        for user_id in dict.fromkeys(use.node for use in chosen):
+        chosen: dict[int, set[int]] = {}
+        for use in self.uses(old) if uses is None else uses:
+            if use.node != new.node:
+                chosen.setdefault(use.node, set()).add(use.slot)
+        for user_id, slots in chosen.items():
             user = self.node(user_id)
-            slots = {use.slot for use in chosen if use.node == user_id}
             operands = [new if i in slots else v for i, v in enumerate(user.operands)]
             split = len(user.inputs)
-            self.set_inputs(user, operands[:split], [v for v in operands[split:] if v is not None])
+            captures = tuple(v for v in operands[split:] if v is not None)
+            self._write(user, user.reading(tuple(operands[:split]), captures))
         if chosen and not self.has_uses(old) and old != new:
             self._take_over_declaration(old, new)
-        return len(chosen)
+        return sum(map(len, chosen.values()))
 
     def erase(self, node: Node | int) -> None:
         """Removes a vertex that nothing reads. O(arity).
@@ -236,11 +235,13 @@ class Graph(GraphQueries):
         if after is not None:
             if before is None:
                 self._dag.add_node(after.id)
+                self._count(after.op_type, 1)
                 self._track_interface(after, present=True)
             self._relink(after.id, before.operands if before else (), after.operands)
             self._vertices[after.id]["node"] = after
         else:
             self._dag.remove_node(node.id)
+            self._count(node.op_type, -1)
             self._track_interface(node, present=False)
         if after is not None and after.attributes and after.bodies:
             self._owners.add(node.id)
@@ -268,6 +269,15 @@ class Graph(GraphQueries):
             if source not in self._vertices:
                 raise InvalidGraph(f"vertex {key} reads vertex {source}, which graph '{self.name}' has not")
             self._dag.add_edge(source, key, slots=tuple(pairs))
+
+    def _count(self, op_type: str, change: int) -> None:
+        count = self._population[op_type] + change
+        if count:
+            self._population[op_type] = count
+        else:
+            del self._population[op_type]
+        if count == (1 if change > 0 else 0):  # the first of its kind came, or the last went
+            self._op_types = None
 
     def _track_interface(self, node: Node, present: bool) -> None:
         keys = self._interface.get(node.op_type) if node.domain == IR_DOMAIN else None

@@ -196,6 +196,22 @@ class Node:
         """``domain::op_type``, or just the op type in the default domain."""
         return f"{self.domain}::{self.op_type}" if self.domain else self.op_type
 
+    def reading(self, inputs: tuple[Value | None, ...], captures: tuple[Value, ...]) -> Node:
+        """This vertex with other operands."""
+        # Spelled out, since dataclasses.replace takes several times as long and edits are made of this.
+        return Node(
+            self.id,
+            self.op_type,
+            self.domain,
+            inputs,
+            self.attributes,
+            self.outputs,
+            captures,
+            self.overload,
+            self.name,
+            self.origin,
+        )
+
     def value(self, index: int = 0) -> Value:
         """Output ``index`` as a value."""
         return Value(self.id, index)

@@ -46,6 +46,8 @@ class GraphQueries:
             "Constant": [],
             "Annotation": [],
         }
+        self._population: Counter[str] = Counter()
+        self._op_types: frozenset[str] | None = None
         self._owners: set[int] = set()  # the nodes that have bodies: few, and asked for often
         self._next_id = 0
         self._order: list[int] | None = None
@@ -94,6 +96,13 @@ class GraphQueries:
             ordered = [self._vertices[key]["node"] for key in self._order]
             self._operators = [node for node in ordered if node.is_operator]
         return list(self._operators)
+
+    @property
+    def op_types(self) -> frozenset[str]:
+        """The op types that occur among the vertices, those of the IR itself included. Cached."""
+        if self._op_types is None:
+            self._op_types = frozenset(self._population)
+        return self._op_types
 
     @property
     def dag(self) -> nx.DiGraph:

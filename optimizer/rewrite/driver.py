@@ -49,7 +49,7 @@ class RuleIndex:
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._by_root: dict[tuple[str, str], list[Rule]] = {}
-        self._candidates: dict[tuple[str, str, frozenset[str]], Candidates] = {}
+        self._candidates: dict[tuple[str, str, frozenset[str], frozenset[str]], Candidates] = {}
         for rule in rules:
             for root in dict.fromkeys(rule.roots):
                 self._by_root.setdefault(root, []).append(rule)
@@ -60,13 +60,17 @@ class RuleIndex:
         """Operators on the longest path of any pattern rooted at ``node``; 0 where there is none."""
         return self._reach.get((node.domain, node.op_type), 0)
 
-    def candidates(self, node: Node, feeders: frozenset[str]) -> Candidates:
-        """The rules that may match at ``node`` fed by these op types, each with its alternatives that may."""
-        key = node.domain, node.op_type, feeders
+    def candidates(self, node: Node, feeders: frozenset[str], present: frozenset[str]) -> Candidates:
+        """The rules that may match at ``node`` fed by these op types, each with its alternatives that may.
+
+        Args:
+            present: the op types of the graph.
+        """
+        key = node.domain, node.op_type, feeders, present
         found = self._candidates.get(key)
         if found is None:
             rules = self._by_root.get((node.domain, node.op_type), ())
-            tried = ((rule, rule.options_at(node.op_type, feeders)) for rule in rules)
+            tried = ((rule, rule.options_at(node.op_type, feeders, present)) for rule in rules)
             found = self._candidates[key] = tuple((rule, options) for rule, options in tried if options)
         return found
 
@@ -119,7 +123,7 @@ class Driver:
             return True
         node = self._graph.node(key)
         feeders = frozenset([self._graph.node(value.node).op_type for value in node.inputs if value])
-        for rule, options in self._rules.candidates(node, feeders):
+        for rule, options in self._rules.candidates(node, feeders, self._graph.op_types):
             mark = len(self._log)
             if not self._try(rule, options, node):
                 continue
@@ -188,13 +192,17 @@ class Driver:
 
     def _reachable(self, seeds: Iterable[int]) -> list[int]:
         """The seeds and the users whose patterns reach up to them, each at most ``FAN_OUT`` a step."""
-        level = [self._graph.node(key) for key in dict.fromkeys(seeds) if key in self._graph]
-        seen = {node.id for node in level}
-        found = [node.id for node in level if self._rules.reach(node)]
-        for distance in range(1, self._rules.depth):
-            users = [self._graph.users(node.id) for node in level]
-            near = dict.fromkeys(key for keys in users if len(keys) <= FAN_OUT for key in keys)
-            level = [self._graph.node(key) for key in near if key not in seen]
-            seen.update(near)
-            found.extend(node.id for node in level if self._rules.reach(node) > distance)
+        graph, rules = self._graph, self._rules
+        level = [key for key in dict.fromkeys(seeds) if key in graph]
+        seen = set(level)
+        found = [key for key in level if rules.reach(graph.node(key))]
+        for distance in range(1, rules.depth):
+            near: list[int] = []
+            for key in level:
+                users = graph.users(key)
+                if len(users) <= FAN_OUT:
+                    near += users
+            level = [key for key in dict.fromkeys(near) if key not in seen]
+            seen.update(level)
+            found += [key for key in level if rules.reach(graph.node(key)) > distance]
         return found

@@ -109,7 +109,7 @@ def _reasons(
 ) -> Iterator[tuple[Sequence[Node], str]]:
     """What the rule refuses each of its matches at ``root`` with; nothing is changed."""
     feeders = frozenset(graph.node(value.node).op_type for value in root.inputs if value)
-    options = rule.options_at(root.op_type, feeders)
+    options = rule.options_at(root.op_type, feeders, graph.op_types)
     if not options:
         return
     if not ctx.settings.admits(rule.tag):

@@ -39,6 +39,7 @@ class Rule:
         key: module and qualified name, the identity of the declaration.
         depth: operators on the longest path of the pattern.
         required: each alternative root, with the sets of op types of which one must feed it.
+        anywhere: per alternative, the sets of op types of which one must occur in the graph.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Rule:
     key: tuple[str, str]
     depth: int
     required: tuple[tuple[Op, tuple[frozenset[str], ...]], ...]
+    anywhere: tuple[tuple[frozenset[str], ...], ...]
 
     @property
     def roots(self) -> Iterator[tuple[str, str]]:
@@ -58,12 +60,18 @@ class Rule:
             for op in option.ops:
                 yield option.domain, op
 
-    def options_at(self, op_type: str, feeders: frozenset[str]) -> list[Op]:
-        """The alternatives that may match at an ``op_type`` fed by these op types; cheap to tell."""
+    def options_at(self, op_type: str, feeders: frozenset[str], present: frozenset[str]) -> list[Op]:
+        """The alternatives that may match at an ``op_type`` fed by these op types; cheap to tell.
+
+        Args:
+            present: the op types of the graph.
+        """
         return [
             option
-            for option, required in self.required
-            if op_type in option.ops and not any(map(feeders.isdisjoint, required))
+            for (option, required), anywhere in zip(self.required, self.anywhere, strict=True)
+            if op_type in option.ops
+            and not any(map(feeders.isdisjoint, required))
+            and not any(map(present.isdisjoint, anywhere))
         ]
 
 
@@ -198,11 +206,22 @@ def _make_rule(
         _key_of(function),
         depth(pattern),
         tuple((option, _required_feeders(option, constants)) for option in options),
+        tuple(tuple(dict.fromkeys(_ops_within(option))) for option in options),
     )
 
 
 def _required_feeders(option: Op, constants: frozenset[str]) -> tuple[frozenset[str], ...]:
     return tuple(dict.fromkeys(ops for term in option.inputs if (ops := _feeder_ops(term, constants))))
+
+
+def _ops_within(term: Term) -> Iterator[frozenset[str]]:
+    """For each operator that a match must contain, the op types it may be of."""
+    if isinstance(term, Op):
+        yield frozenset(term.ops)
+        for below in term.inputs:
+            yield from _ops_within(below)
+    elif isinstance(term, AnyOf) and all(isinstance(option, Op) for option in term.terms):
+        yield frozenset(op for option in term.terms if isinstance(option, Op) for op in option.ops)
 
 
 def _feeder_ops(term: Term, constants: frozenset[str]) -> frozenset[str]:

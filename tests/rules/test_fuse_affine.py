@@ -58,7 +58,6 @@ ROWS = [
             ),
         ],
         [
-            ("as-short-as-can-be", "a = Mul(x, k) y = Add(a, t)", "the chain is as short as it can be"),
             (
                 "stretched-away",
                 "a = Mul(one, f32([4,4])) y = Div(a, f32(4))",
