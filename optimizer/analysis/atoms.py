@@ -32,10 +32,11 @@ class Atom:
         divisor: a named dimension known to be a multiple of ``divisor`` is ``divisor`` times this atom.
         serial: order of creation; a computed atom is younger than all it is computed from.
         depth: nesting of computed atoms.
+        below: all atoms it is computed from, directly or not.
     """
 
     depth: int
-    __slots__ = ("__weakref__", "args", "depth", "divisor", "hi", "kind", "lo", "name", "serial")
+    __slots__ = ("__weakref__", "args", "below", "depth", "divisor", "hi", "kind", "lo", "name", "serial")
 
     def __init__(
         self,
@@ -53,7 +54,9 @@ class Atom:
         self.hi = hi
         self.divisor = divisor
         self.serial = next(_serials)
-        self.depth = 1 + max((a.depth for d in args for m in d.terms for a in m), default=0)
+        direct = {atom for dim in args for monomial in dim.terms for atom in monomial}
+        self.depth = 1 + max((atom.depth for atom in direct), default=0)
+        self.below: frozenset[Atom] = frozenset(direct).union(*(atom.below for atom in direct))
 
     @property
     def is_leaf(self) -> bool:

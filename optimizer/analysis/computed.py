@@ -80,10 +80,23 @@ def nonzero_or(dim: Dim, other: Dim) -> Dim:
     if dim.value is not None:
         return dim if dim.value else other
     low, high = dim.bounds
-    if low > 0 or high < 0 or other.quotient(dim) is not None:  # a multiple of 0 is 0
+    if low > 0 or high < 0 or _vanish_together(dim, other):
         return dim
     low, high = min(max(low, 1) if low >= 0 else low, other.bounds[0]), max(high, other.bounds[1])
     return computed("orelse", (dim, other), low, high)
+
+
+def _vanish_together(dim: Dim, other: Dim) -> bool:
+    """Whether ``other`` is proven to be 0 wherever ``dim`` is."""
+    ratio = dim.quotient(other)
+    if (ratio is not None and ratio.value) or other.quotient(dim) is not None:  # a multiple of 0 is 0
+        return True
+    atom = lone_atom(other)
+    if atom is None:
+        return False
+    if atom.kind == "bcast":  # what is 0 broadcasts with nothing but 0 and 1
+        return any(_vanish_together(dim, operand) for operand in atom.args)
+    return atom.kind == "orelse" and all(_vanish_together(dim, operand) for operand in atom.args)
 
 
 def truncated(a: Dim, b: Dim) -> Dim | None:

@@ -190,8 +190,7 @@ class Dim:
     def leaves(self) -> frozenset[Atom]:
         """The named and unknown atoms it depends on."""
         atoms = {atom for monomial in self.terms for atom in monomial}
-        below = (argument.leaves for atom in atoms for argument in atom.args)
-        return frozenset({atom for atom in atoms if atom.is_leaf}.union(*below))
+        return frozenset(atom for atom in atoms.union(*(a.below for a in atoms)) if atom.is_leaf)
 
     @property
     def is_known(self) -> bool:

@@ -149,7 +149,4 @@ def _atoms(dim: Dim) -> set[Atom]:
 
 def _mentions(atom: Atom, part: Atom) -> bool:
     """Whether ``atom`` is, or is computed from, ``part``."""
-    if atom is part:
-        return True
-    # an atom is younger than all it is computed from
-    return part.serial < atom.serial and any(_mentions(a, part) for d in atom.args for a in _atoms(d))
+    return atom is part or part in atom.below

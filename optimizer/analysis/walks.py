@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -14,6 +16,9 @@ from optimizer.analysis.dims import Dim
 
 Sizes: TypeAlias = Mapping[str, int] | Mapping[str | Atom, int]
 """Sizes of named dims by name; of unknowns, where wanted, by atom."""
+
+LONGEST_TEXT = 500
+"""Characters of one computed part of a dim; a longer one is spelled as its kind and a digest."""
 
 
 def spell(dim: Dim) -> str:
@@ -39,7 +44,17 @@ def spell(dim: Dim) -> str:
     return text
 
 
+@lru_cache(maxsize=4096)
 def _spell_atom(atom: Atom) -> str:
+    """Its text. Atoms share parts, so that the full text may be exponential in their depth."""
+    text = _spell_operands(atom)
+    if len(text) <= LONGEST_TEXT:
+        return text
+    digest = hashlib.blake2s(text.encode(), digest_size=6).hexdigest()
+    return f"{atom.kind}#{digest}"
+
+
+def _spell_operands(atom: Atom) -> str:
     operands = [spell(argument) for argument in atom.args]
     match atom.kind:
         case "name" | "axis":
@@ -61,11 +76,24 @@ def _spell_atom(atom: Atom) -> str:
 
 
 def evaluate(dim: Dim, sizes: Sizes) -> int | None:
-    """The value at these sizes, ``None`` where one is missing (or a division is by 0)."""
+    """The value at these sizes, ``None`` where one is missing (or a division is by 0). O(atoms)."""
+    values: dict[Atom, int | None] = {}
+    for atom in _from_the_leaves(dim):
+        values[atom] = _evaluate_atom(atom, sizes, values)
+    return _value_of(dim, values)
+
+
+def _from_the_leaves(dim: Dim) -> list[Atom]:
+    """All atoms that ``dim`` depends on, each once and behind those that it is computed from."""
+    direct = {atom for monomial in dim.terms for atom in monomial}
+    return sorted(direct.union(*(atom.below for atom in direct)), key=lambda atom: atom.serial)
+
+
+def _value_of(dim: Dim, values: Mapping[Atom, int | None]) -> int | None:
     total = 0
     for monomial, coefficient in dim.terms.items():
         for atom in monomial:
-            factor = _evaluate_atom(atom, sizes)
+            factor = values[atom]
             if factor is None:
                 return None
             coefficient *= factor
@@ -73,14 +101,14 @@ def evaluate(dim: Dim, sizes: Sizes) -> int | None:
     return total
 
 
-def _evaluate_atom(atom: Atom, sizes: Sizes) -> int | None:
+def _evaluate_atom(atom: Atom, sizes: Sizes, values: Mapping[Atom, int | None]) -> int | None:
     if atom.is_leaf:
         key: str | Atom = atom if atom.kind == "fresh" else atom.name
         size = cast("Mapping[str | Atom, int]", sizes).get(key)
         return None if size is None else size // atom.divisor
     operands = []
     for argument in atom.args:
-        operand = evaluate(argument, sizes)
+        operand = _value_of(argument, values)
         if operand is None:
             return None
         operands.append(operand)
@@ -97,20 +125,30 @@ def _evaluate_atom(atom: Atom, sizes: Sizes) -> int | None:
 
 
 def substitute(dim: Dim, replacements: Mapping[Atom, Dim]) -> Dim:
-    """``dim`` with other dims in the place of atoms, inside computed atoms too."""
+    """``dim`` with other dims in the place of atoms, inside computed atoms too. O(atoms)."""
+    made: dict[Atom, Dim] = {}
+    for atom in _from_the_leaves(dim):
+        if atom in replacements:
+            made[atom] = replacements[atom]
+        else:
+            untouched = atom.below.isdisjoint(replacements)
+            made[atom] = Dim.lone(atom) if untouched else _recomputed(atom, made)
+    return _with(dim, made)
+
+
+def _with(dim: Dim, made: Mapping[Atom, Dim]) -> Dim:
     total = Dim.of(0)
     for monomial, coefficient in dim.terms.items():
         term = Dim.of(coefficient)
         for atom in monomial:
-            term = term * _replaced(atom, replacements)
+            term = term * made[atom]
         total = total + term
     return total
 
 
-def _replaced(atom: Atom, replacements: Mapping[Atom, Dim]) -> Dim:
-    if atom in replacements:
-        return replacements[atom]
-    operands = [substitute(argument, replacements) for argument in atom.args]
+def _recomputed(atom: Atom, made: Mapping[Atom, Dim]) -> Dim:
+    """The same computation of what its operands have become."""
+    operands = [_with(argument, made) for argument in atom.args]
     match atom.kind:
         case "fdiv":
             return operands[0] // operands[1]

@@ -131,6 +131,9 @@ N, H, W = (Dim.of(name) for name in NAMES)
         (broadcast(minimum(512, N), N), N),
         (broadcast(N, nonzero_or(N, Dim.of(768))), N),
         (nonzero_or(N, N * H), N),
+        (nonzero_or(N * 4, N), N * 4),
+        (nonzero_or(N, broadcast(N * 2, H)), N),
+        (nonzero_or(N, nonzero_or(N * H, N * 3)), N),
         (scaled(H, 2.0), 2 * H),
         (scaled(H, 0.5), H // 2),
         (scaled(Dim.of(10), 0.1), Dim.of(1)),
@@ -199,6 +202,19 @@ def test_truncation_needs_proven_signs() -> None:
     assert (-N).trunc_div(2) == -(N // 2)
     assert Dim.of(-7).trunc_div(2) == -3
     assert N.trunc_div(0) is None
+
+
+def test_dims_that_share_parts_are_walked_part_by_part() -> None:
+    """Written out, this one has 3 ** 11 parts."""
+    deep, expected = N, 5
+    for _ in range(11):
+        deep = maximum(deep // 2, (deep + H) // 3, (deep + 9) // 5)
+        expected = max(expected // 2, (expected + 7) // 3, (expected + 9) // 5)
+    assert len(str(deep)) < 1000
+    assert str(deep) != str(maximum(deep // 2, (deep + H) // 3))
+    assert deep.evaluate({"N": 5, "H": 7}) == expected
+    assert deep.substitute({atom: Dim.of(7) for atom in H.leaves}).evaluate({"N": 5}) == expected
+    assert deep.leaves == N.leaves | H.leaves
 
 
 def test_large_expressions_stay_small_and_right() -> None:
