@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import platform
 import sys
 import time
@@ -26,6 +25,7 @@ import onnx
 import onnxruntime
 
 from benchmarks import executor_layers, executor_nets
+from benchmarks.process import restart_on_one_thread
 from optimizer.runtime import Session
 
 Run = Callable[[], Any]
@@ -63,16 +63,8 @@ class LayerRow:
     limit: float
 
 
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-# A pin would have NumPy run the kernels of another processor, while onnxruntime picks its own.
-PINNED_BLAS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
-
-
 def main() -> None:
-    if not ONE_THREAD.items() <= os.environ.items() or any(name in os.environ for name in PINNED_BLAS):
-        kept = {name: value for name, value in os.environ.items() if name not in PINNED_BLAS}
-        command = [sys.executable, "-m", "benchmarks.executor", *sys.argv[1:]]
-        os.execve(sys.executable, command, {**kept, **ONE_THREAD})  # BLAS reads them once, on import
+    restart_on_one_thread("benchmarks.executor")
     parser = argparse.ArgumentParser(prog="python -m benchmarks.executor", description=__doc__)
     parser.add_argument("--only", default="", metavar="TEXT", help="nets and layers with TEXT in their name")
     parser.add_argument("--pairs", type=int, default=15, metavar="N", help="timed pairs (default: 15)")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ from optimizer.io import load
 from optimizer.ir import Model, StorageError, UsageError, Value
 
 if TYPE_CHECKING:
+    from optimizer.cli.walk import Parting
+    from optimizer.cli.walk_bodies import BodyWalk
     from optimizer.runtime import Options
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -28,6 +30,7 @@ class RunOptions:
     Attributes:
         files: a file for each input that is given.
         mean, std, layout: how a picture becomes a tensor.
+        fill: what inputs that are not given are drawn from.
         stop_at: run only what this tensor needs.
     """
 
@@ -36,6 +39,7 @@ class RunOptions:
     std: Sequence[float] = (1.0,)
     layout: str | None = None
     seed: int = 0
+    fill: str = "normal"
     engine: str = "numpy"
     trace: bool = False
     memory: bool = False
@@ -66,8 +70,11 @@ def run_model(path: str, options: RunOptions) -> tuple[dict[str, Any], bool]:
 
 
 def _feeds(model: Model, options: RunOptions) -> dict[str, Any]:
-    from optimizer.verify import make_feeds
+    from optimizer.verify import FILLS, make_feeds
 
+    fill = next((fill for fill in FILLS if fill == options.fill), None)
+    if fill is None:
+        raise UsageError(f"there is no fill '{options.fill}'; there are {', '.join(FILLS)}")
     infos = {model.graph.info(value).name: model.graph.info(value) for value in model.graph.inputs}
     given = {name: _read_array(name, file) for name, file in options.files.items() if not is_image(file)}
     for name in options.files:
@@ -78,7 +85,7 @@ def _feeds(model: Model, options: RunOptions) -> dict[str, Any]:
             given[name] = read_image(file, infos[name], options.mean, options.std, options.layout)
     if set(infos) <= set(given):
         return given
-    return make_feeds(model, options.seed, _sizes(model, given, options)) | given
+    return make_feeds(model, options.seed, _sizes(model, given, options), fill) | given
 
 
 def _read_array(name: str, path: str) -> Array:
@@ -164,15 +171,19 @@ def _print_memory(model: Model, peak: int, peak_at: str) -> None:
 def _run_compared(model: Model, feeds: Mapping[str, Any], options: RunOptions) -> tuple[dict[str, Any], bool]:
     """onnxruntime alone, or both with every tensor compared."""
     from optimizer.cli import walk
+    from optimizer.cli.walk_bodies import BodyWalk
+    from optimizer.runtime import Session
 
     if options.memory and options.engine == "onnxruntime":
         raise UsageError("--memory is a profile of the NumPy executor: use --engine numpy")
     stop = _named(model, options.stop_at) if options.stop_at else None
     nodes = walk.chosen_nodes(model, stop, options.max_nodes)
     ours: dict[Value, Any] = {}
+    bodies = BodyWalk(model)
     if options.engine == "both":
-        ours = walk.numpy_values(model, nodes, feeds, _executor_options(options))
-    theirs, seconds = walk.onnxruntime_values(model, nodes, feeds, walk.not_given(model, ours))
+        watching = bodies.options(replace(_executor_options(options), max_nodes=None))
+        ours = walk.numpy_values(model, nodes, feeds, watching)
+    theirs, seconds = walk.onnxruntime_values(model, nodes, feeds, walk.not_given(model.graph, ours))
     if options.trace:
         trace = Trace()
         for node in nodes:
@@ -181,22 +192,33 @@ def _run_compared(model: Model, feeds: Mapping[str, Any], options: RunOptions) -
         trace.finish()
     agree = True
     if options.engine == "both":
-        parting = walk.find_parting(nodes, ours, theirs)
-        agree = not parting.fault
-        click.echo(_describe_parting(model, parting))
-        if nearer := walk.nearer_to_truth(model, parting, ours, theirs, feeds):
-            click.echo(f"computed in float64, {nearer} is the nearer one there")
+        given = walk.given_values(Session(model), feeds)
+        found = walk.find_parting(nodes, ours, theirs)
+        found = bodies.first(replace(found, scope=walk.Scope(model.graph, given, model.opsets)), nodes)
+        agree = not found.fault
+        _print_walk(model, found, bodies)
     return _results(model, stop, options, ours or theirs), agree
 
 
-def _describe_parting(model: Model, parting: Any) -> str:
-    close = f"largest relative difference {parting.largest:.2g}" + (
-        f" at {parting.where}" if parting.where else ""
-    )
-    if not parting.fault:
-        return f"both engines agree on all {parting.compared} tensors; {close}"
-    before = f"the {parting.compared - 1} tensors before it agree ({close})"
-    return f"the engines part at {model.graph.label(parting.node)} -> {parting.fault}; {before}"
+def _print_walk(model: Model, found: Parting, bodies: BodyWalk) -> None:
+    from optimizer.cli import walk
+
+    close = f"largest relative difference {found.largest:.2g}" + (f" at {found.where}" if found.where else "")
+    if found.node is None or found.scope is None:
+        inner = f" and {bodies.compared} in bodies and functions" if bodies.compared else ""
+        click.echo(f"both engines agree on all {found.compared} tensors{inner}; {close}")
+    else:
+        place = f"in {found.scope.place} " if found.scope.place else ""
+        click.echo(
+            f"the engines part {place}at {found.scope.graph.label(found.node)} -> {found.fault}; "
+            f"the {found.compared - 1} tensors before it agree ({close})"
+        )
+        if not found.scope.place and bodies.entered(found.node):
+            click.echo("on the same inputs, every tensor inside it is the same in both")
+        if nearer := walk.nearer_to_truth(model, found):
+            click.echo(f"computed in float64, {nearer} is the nearer one there")
+    for place, reason in bodies.left_out.items():
+        click.echo(f"not compared: the inside of {place}: {reason}")
 
 
 def _named(model: Model, name: str) -> Value:

@@ -61,13 +61,25 @@ def first_nan(values: Iterable[Any]) -> tuple[int, ...] | None:
     return None
 
 
+def _kind(value: Any) -> str:
+    """``float32``, ``map of 3``, ``empty optional``."""
+    if isinstance(value, np.ndarray):
+        return "string" if value.dtype == object else value.dtype.name
+    if isinstance(value, dict):
+        return f"map of {len(value)}"
+    if value is None or type(value).__name__ == "Nothing":
+        return "empty optional"
+    return "sequence" if isinstance(value, list) else repr(value)
+
+
 def describe_output(name: str, value: Any) -> str:
     """``name: dtype [shape] min .. max`` in one line, over the finite elements."""
+    if isinstance(value, list):
+        kinds = dict.fromkeys(_kind(item) for item in value)
+        return f"{name}: sequence of {len(value)}" + (f" {', '.join(kinds)}" if kinds else "")
     if not isinstance(value, np.ndarray):
-        count = f" of {len(value)}" if isinstance(value, list) else ""
-        return f"{name}: {type(value).__name__}{count}"
-    kind = "string" if value.dtype == object else value.dtype.name
-    text = f"{name}: {kind} {list(value.shape)}"
+        return f"{name}: {_kind(value)}"
+    text = f"{name}: {_kind(value)} {list(value.shape)}"
     if not value.size or value.dtype.kind not in "fiubV":
         return text
     wide = value.astype(np.float64) if value.dtype.kind in "fV" else value

@@ -5,20 +5,37 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from optimizer.io import save
-from optimizer.ir import Model, Node, OptimizerError, OptionalType, Value
-from optimizer.runtime import Options, Session
+from optimizer.ir import Attribute, Graph, Model, Node, OptimizerError, OptionalType, Value
+from optimizer.runtime import Options, Session, run_between
 from optimizer.runtime.precision import NARROW_FLOATS, NARROW_INTEGERS
 from optimizer.verify import compare_values, network_tolerance
 
 _NOT_GIVEN = (NARROW_FLOATS - {np.dtype(np.float16)}) | NARROW_INTEGERS
 """Element types that onnxruntime's Python interface does not hand out."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A graph that ran.
+
+    Attributes:
+        given: its inputs and captures.
+        attributes: in a function, those that it was called with.
+        place: where it is, empty for the main graph.
+    """
+
+    graph: Graph
+    given: Mapping[Value, Any]
+    opsets: Mapping[str, int]
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    place: str = ""
 
 
 @dataclass(frozen=True)
@@ -32,6 +49,8 @@ class Parting:
         node: the first node where the engines part.
         fault: how, empty where they agree.
         output: which of its outputs.
+        ours, theirs: what the engines made of the node.
+        scope: where it ran, once that is known.
     """
 
     compared: int
@@ -40,6 +59,9 @@ class Parting:
     node: Node | None = None
     fault: str = ""
     output: int = 0
+    ours: Mapping[Value, Any] = field(default_factory=dict)
+    theirs: Mapping[Value, Any] = field(default_factory=dict)
+    scope: Scope | None = None
 
 
 def chosen_nodes(model: Model, stop_at: Value | None, max_nodes: int | None) -> list[Node]:
@@ -61,16 +83,20 @@ def numpy_values(
     model: Model, nodes: Sequence[Node], feeds: Mapping[str, Any], options: Options
 ) -> dict[Value, Any]:
     """Every output of ``nodes`` that something reads, from the NumPy executor."""
-    outputs = _read_values(model, nodes)
     session = Session(model, options)
-    given = {v: session.feed(model.graph.info(v).name, feeds) for v in model.graph.inputs}
-    return session.run_between(given, outputs)
+    return session.run_between(given_values(session, feeds), read_values(model.graph, nodes))
 
 
-def _read_values(model: Model, nodes: Sequence[Node]) -> list[Value]:
+def given_values(session: Session, feeds: Mapping[str, Any]) -> dict[Value, Any]:
+    """The inputs of the main graph."""
+    graph = session.graph
+    return {value: session.feed(graph.info(value).name, feeds) for value in graph.inputs}
+
+
+def read_values(graph: Graph, nodes: Sequence[Node]) -> list[Value]:
     """Outputs nothing reads are left out: to ask for one may change what a node does (Dropout's mask)."""
     values = (node.value(i) for node in nodes for i in range(len(node.outputs)))
-    return [value for value in values if model.graph.has_uses(value)]
+    return [value for value in values if graph.has_uses(value)]
 
 
 def onnxruntime_values(
@@ -79,11 +105,14 @@ def onnxruntime_values(
     """Every output of ``nodes`` from onnxruntime without optimizations, and the seconds of each node.
 
     Raises:
-        OptimizerError: it cannot load or run the model.
+        OptimizerError: it cannot load or run the model, or would end the process.
     """
+    from optimizer.verify.rehearsal import Rehearsal
+
+    Rehearsal(model).run(feeds)
     twin = model.copy()
     graph = twin.graph
-    values = [value for value in _read_values(model, nodes) if value not in left_out]
+    values = [value for value in read_values(model.graph, nodes) if value not in left_out]
     names = {value: f"value_{i}" for i, value in enumerate(values)}
     graph.set_outputs(values, list(names.values()))
     keep = {node.id for node in nodes}
@@ -135,14 +164,14 @@ def _plain(value: Any) -> Any:
     return np.asarray(value) if isinstance(value, (np.generic, float, int, str, bool)) else value
 
 
-def not_given(model: Model, values: Mapping[Value, Any]) -> frozenset[Value]:
+def not_given(graph: Graph, values: Mapping[Value, Any]) -> frozenset[Value]:
     """Values that onnxruntime's Python interface cannot hand out, by what the executor made of them."""
     return frozenset(
         value
         for value, made in values.items()
         if (isinstance(made, np.ndarray) and made.dtype in _NOT_GIVEN)
         or made is None
-        or isinstance(model.graph.info(value).type, OptionalType)
+        or isinstance(graph.info(value).type, OptionalType)
         or type(made).__name__ == "Nothing"
     )
 
@@ -162,37 +191,40 @@ def find_parting(nodes: Sequence[Node], ours: Mapping[Value, Any], theirs: Mappi
             name = info.name or f"output {index}"
             error = compare_values(theirs[value], ours[value], network_tolerance)
             if not error.ok:
-                return Parting(compared, largest, where, node, f"{name}: {error.fault}", index)
+                fault = f"{name}: {error.fault}"
+                return Parting(compared, largest, where, node, fault, index, ours, theirs)
             if error.relative > largest:
                 largest, where = error.relative, name
-    return Parting(compared, largest, where)
+    return Parting(compared, largest, where, ours=ours, theirs=theirs)
 
 
-def nearer_to_truth(
-    model: Model,
-    parting: Parting,
-    ours: Mapping[Value, Any],
-    theirs: Mapping[Value, Any],
-    feeds: Mapping[str, Any],
-) -> str:
+def nearer_to_truth(model: Model, parting: Parting) -> str:
     """Which engine is nearer to float64 where they part: ``numpy``, ``onnxruntime`` or empty.
 
     The node alone is computed again in float64, from the inputs that it had.
     """
-    node = parting.node
-    if node is None:
+    node, scope = parting.node, parting.scope
+    if node is None or scope is None:
         return ""
     value = node.value(parting.output)
-    session = Session(model, truth=True)
-    known = {v: session.feed(model.graph.info(v).name, feeds) for v in model.graph.inputs} | dict(ours)
+    known = {**scope.given, **parting.ours}
     inputs = {v: known[v] for v in node.operands if v in known}
     try:
-        truth = session.run_between(inputs, [value])[value]
+        truth = run_between(
+            scope.graph,
+            inputs,
+            [value],
+            functions=model.functions,
+            options=Options(truth=True),
+            opsets=scope.opsets,
+            bindings=scope.attributes,
+        )[value]
     except OptimizerError:
         return ""
-    if not all(isinstance(v, np.ndarray) and v.shape == truth.shape for v in (ours[value], theirs[value])):
+    made = (parting.ours[value], parting.theirs[value])
+    if not all(isinstance(v, np.ndarray) and v.shape == truth.shape for v in made):
         return ""
     if truth.dtype.kind != "f":
         return ""
-    errors = [float(np.nanmax(np.abs(v.astype(np.float64) - truth))) for v in (ours[value], theirs[value])]
+    errors = [float(np.nanmax(np.abs(v.astype(np.float64) - truth))) for v in made]
     return "numpy" if errors[0] < errors[1] else "onnxruntime"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,6 +11,11 @@ import numpy as np
 from optimizer.ir import DType, Tensor, ValueInfo
 from optimizer.runtime.context import ExecutionContext
 from optimizer.runtime.precision import Array, true_dtype, true_value
+
+
+@cache
+def _single(value: float) -> float:
+    return float(np.float32(value))
 
 
 class Nothing:
@@ -40,6 +46,7 @@ class Call:
         op_type, domain, name: the node's own.
         opset: the model's version of the node's domain.
         since: the version the running kernel was registered for.
+        inputs: the names of the node's inputs, empty for those without one.
         outputs: the node's output declarations.
         truth: float64 mode; every float tensor is float64 whatever the model says.
         context: options, random state and limits of the run.
@@ -56,6 +63,7 @@ class Call:
         "bodies",
         "context",
         "domain",
+        "inputs",
         "key",
         "name",
         "op_type",
@@ -74,6 +82,7 @@ class Call:
         domain: str = "",
         name: str = "",
         since: int = 0,
+        inputs: tuple[str, ...] = (),
         outputs: tuple[ValueInfo, ...] = (ValueInfo(),),
         wanted: Sequence[bool] = (),
         constant_inputs: frozenset[int] = frozenset(),
@@ -86,6 +95,7 @@ class Call:
         self.name = name
         self.opset = opset
         self.since = since or opset
+        self.inputs = inputs
         self.outputs = outputs
         self.context = context or ExecutionContext()
         self.truth = self.context.options.truth
@@ -101,9 +111,11 @@ class Call:
         """The attribute's value, or ``default`` where the node has none.
 
         float, int and str as such, lists as tuples, tensors as arrays, types as ``ValueType``.
-        Schema defaults are not filled in: the kernel states them.
+        Schema defaults are not filled in: the kernel states them. A float becomes what an attribute
+        would hold of it, which is a float32.
         """
-        return self._attributes.get(name, default)
+        value = self._attributes.get(name, default)
+        return value if value is not default or default.__class__ is not float else _single(default)
 
     def has(self, name: str) -> bool:
         """Whether the node has the attribute."""

@@ -24,8 +24,17 @@ from optimizer.ir import (
 )
 from optimizer.runtime.call import Body, Call
 from optimizer.runtime.context import ExecutionContext
+from optimizer.runtime.dtypes import UNCHECKED
 from optimizer.runtime.errors import MissingKernel
-from optimizer.runtime.plan import MISSING, OMITTED, UNUSED, BoundBody, Plan, Step, owner_of_bodies
+from optimizer.runtime.plan import (
+    MISSING,
+    OMITTED,
+    UNUSED,
+    BoundBody,
+    Plan,
+    Step,
+    owner_of_bodies,
+)
 from optimizer.runtime.registry import Kernel, KernelFunction
 from optimizer.runtime.resolve import find_kernel, opset_of
 from optimizer.runtime.reuse import OwnerTable, reusing
@@ -83,10 +92,9 @@ class Compiler:
             tuple((slot_of[v], tensor) for v, tensor in constants),
         )
 
-    def step(self, node: Node) -> tuple[KernelFunction, Call]:
+    def step(self, node: Node) -> tuple[Kernel, Call]:
         """The node's kernel, taking captures behind its inputs, and its call."""
-        kernel, call = self._bind(node, (True,) * len(node.outputs), set(node.operands))
-        return kernel.run, call
+        return self._bind(node, (True,) * len(node.outputs), set(node.operands))
 
     # ---------------------------------------------------------------- the slice
 
@@ -133,7 +141,7 @@ class Compiler:
             frees = tuple(i for i in touched if i not in seen)
             seen.update(touched)
             kernel, call = self._bind(node, tuple(i != UNUSED for i in writes), given)
-            bound.append((kernel, Step(kernel.run, call, reads, _only(writes), writes, frees, node)))
+            bound.append((kernel, Step(kernel.run, call, reads, _only(writes), writes, frees, node, kernel)))
         bound.reverse()
         if not self.context.options.reuses_memory:
             return [step for _, step in bound]
@@ -151,7 +159,7 @@ class Compiler:
         bodies = {name: self._body(body) for name, body in node.bodies}
         if function is not None:
             run = self._function(function, attributes)
-            kernel = Kernel(0, node.domain, node.op_type, run, runs_graphs=True)
+            kernel = Kernel(0, node.domain, node.op_type, run, runs_graphs=True, dtypes=UNCHECKED)
         else:
             kernel = self._kernel(node)
         call = Call(
@@ -161,6 +169,7 @@ class Compiler:
             domain=node.domain,
             name=node.name,
             since=kernel.since,
+            inputs=tuple("" if v is None else self.graph.info(v).name for v in node.inputs),
             outputs=node.outputs,
             wanted=wanted,
             constant_inputs=frozenset(
@@ -194,16 +203,20 @@ class Compiler:
     def _body(self, body: Graph) -> Body:
         inner = replace(self, graph=body, opsets=body.opsets or self.opsets)
         plan = inner.plan(body.inputs + body.captures, body.outputs)
-        return BoundBody(plan, tuple(body.info(v) for v in body.inputs), body.sink.outputs)
+        infos = tuple(body.info(v) for v in body.inputs)
+        return BoundBody(plan, body, self.bindings, infos, body.sink.outputs)
 
     def _function(self, function: Function, attributes: Mapping[str, Attribute]) -> KernelFunction:
         if function.key in self.calls:
             raise OptimizerError(f"function {function.domain}::{function.name} calls itself")
-        plan = self._function_plan(function, {**function.defaults, **attributes})
+        bindings = {**function.defaults, **attributes}
+        plan = self._function_plan(function, bindings)
 
         def run(call: Call, *inputs: Any) -> tuple[Any, ...]:
-            missing = len(plan.inputs) - len(inputs)
-            return tuple(plan.run([*inputs, *[None] * missing]))
+            values = [*inputs, *[None] * (len(plan.inputs) - len(inputs))]
+            if hook := call.context.options.before_body:
+                hook(function.graph, values, bindings)
+            return tuple(plan.run(values))
 
         return run
 
@@ -234,7 +247,7 @@ class Compiler:
         if policy == "placeholder":
             self.placeholders.update(o.name for o in node.outputs if o.name)
             stand_in = _zeros(node.outputs)
-        return Kernel(0, node.domain, node.op_type, stand_in, foldable=False)
+        return Kernel(0, node.domain, node.op_type, stand_in, foldable=False, dtypes=UNCHECKED)
 
 
 def _only(writes: tuple[int, ...]) -> int:

@@ -30,7 +30,11 @@ class ExecutionError(OptimizerError):
         """The error for one node: node, op, version, inputs, and what the kernel said."""
         made = next((o.name for o in call.outputs if o.name), "")
         op = f"{call.domain}::{call.op_type}" if call.domain else call.op_type
-        shown = ", ".join(describe(value) for value in inputs)
+        names = [*call.inputs, *[""] * len(inputs)]
+        shown = ", ".join(
+            f"{name}: {describe(value)}" if name and value is not None else describe(value)
+            for name, value in zip(names, inputs, strict=False)
+        )
         said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         name = f" '{call.name}'" if call.name else ""
         target = f" -> '{made}'" if made else ""

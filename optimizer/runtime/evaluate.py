@@ -12,6 +12,7 @@ from optimizer.runtime.compiler import Compiler, FunctionKey
 from optimizer.runtime.context import ExecutionContext
 from optimizer.runtime.errors import ExecutionError
 from optimizer.runtime.options import Options
+from optimizer.runtime.plan import checked_kernel
 from optimizer.runtime.registry import Kernel
 from optimizer.runtime.resolve import find_kernel, opset_of
 
@@ -46,7 +47,8 @@ def evaluate(
     """
     context = ExecutionContext(options)
     compiler = Compiler(graph, context, opsets or graph.opsets, functions or {}, bindings or {})
-    run, call = compiler.step(node)
+    kernel, call = compiler.step(node)
+    run = checked_kernel(kernel.run, kernel, call)
     context.begin()
     values = [*inputs, *captures]
     try:

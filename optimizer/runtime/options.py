@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from optimizer.ir import Node
+from optimizer.ir import Attribute, Graph, Node
 
 MissingPolicy = Literal["error", "allow", "placeholder"]
 Placeholder = Literal["zeros", "ones"] | Callable[[str, "np.dtype[Any]", tuple[int, ...]], "np.ndarray"]
 BeforeNode = Callable[[Node, Sequence[Any]], None]
 AfterNode = Callable[[Node, Sequence[Any], Sequence[Any], float], None]
+BeforeBody = Callable[[Graph, Sequence[Any], Mapping[str, Attribute]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class Options:
         truth: compute every float tensor in float64.
         before_node: called with (node, inputs) before each node.
         after_node: called with (node, inputs, outputs, seconds) after each node.
+        before_body: called with (graph, values, attributes) each time that a body or a function of the model
+            starts: its inputs and behind them its captures; the attributes a function was called with.
         reuse_memory: write outputs over inputs that nobody needs any more. Not done where ``after_node``
             is to see both.
     """
@@ -55,6 +58,7 @@ class Options:
     truth: bool = False
     before_node: BeforeNode | None = None
     after_node: AfterNode | None = None
+    before_body: BeforeBody | None = None
     reuse_memory: bool = True
 
     @property

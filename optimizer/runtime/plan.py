@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from optimizer.ir import Node, OptimizerError, Tensor, Value, ValueInfo
+from optimizer.ir import Attribute, Graph, Node, OptimizerError, Tensor, Value, ValueInfo
 from optimizer.runtime.call import Call
 from optimizer.runtime.context import ExecutionContext
+from optimizer.runtime.dtypes import checked, kind_of
 from optimizer.runtime.errors import ExecutionError, LimitReached, describe
 from optimizer.runtime.memory import LiveMemory
-from optimizer.runtime.registry import KernelFunction
+from optimizer.runtime.registry import Kernel, KernelFunction
 
 OMITTED = 0
 """Slot that always holds ``None``: an omitted input reads it."""
@@ -40,6 +41,7 @@ class Step(NamedTuple):
     """One node, ready to run.
 
     Attributes:
+        run: the kernel's function, or one that writes over dead inputs.
         output: the slot of the only output, or -1 where ``outputs`` must be looked at.
         frees: slots that hold nothing of use after this step.
     """
@@ -51,6 +53,7 @@ class Step(NamedTuple):
     outputs: tuple[int, ...]
     frees: tuple[int, ...]
     node: Node
+    kernel: Kernel
 
 
 @dataclass(slots=True)
@@ -69,6 +72,7 @@ class Plan:
     slot_of: dict[Value, int]
     constants: tuple[tuple[int, Tensor], ...]
     _template: list[Any] = field(default_factory=list)
+    _right: set[tuple[Any, ...]] = field(default_factory=set)
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs for ``inputs``, both in the order the plan was made for.
@@ -80,18 +84,22 @@ class Plan:
         slots = self._fresh_slots()
         for slot, value in zip(self.inputs, inputs, strict=True):
             slots[slot] = value
+        # The types of what goes in decide those of all that is made: they are checked once for each kind.
+        kinds = tuple([v.dtype if v.__class__ is np.ndarray else kind_of(v) for v in inputs])
+        steps = self.steps if kinds in self._right else [_checked(step) for step in self.steps]
         if self.context.watched:
-            self._run_watched(slots, inputs)
+            self._run_watched(steps, slots, inputs)
         else:
-            self._run(slots)
+            self._run(steps, slots)
+        self._right.add(kinds)
         return [slots[i] for i in self.outputs]
 
-    def _run(self, slots: list[Any]) -> None:
+    def _run(self, steps: Sequence[Step], slots: list[Any]) -> None:
         array = np.ndarray
         step = None
         try:
-            for step in self.steps:
-                run, call, reads, output, outputs, frees, _ = step
+            for step in steps:
+                run, call, reads, output, outputs, frees, _, _ = step
                 result = run(call, *[slots[i] for i in reads])
                 if output >= 0:
                     slots[output] = result if result.__class__ is array else _one(result)
@@ -105,7 +113,7 @@ class Plan:
             assert step is not None
             raise ExecutionError.at(step.call, [slots[i] for i in step.inputs], error) from error
 
-    def _run_watched(self, slots: list[Any], inputs: Sequence[Any]) -> None:
+    def _run_watched(self, steps: Sequence[Step], slots: list[Any], inputs: Sequence[Any]) -> None:
         memory = self.context.memory if self.context.counts_memory else None
         inner = self.context.depth > 0
         if memory:
@@ -115,13 +123,13 @@ class Plan:
             else:
                 memory.ignore(inputs)
         self.context.depth += 1
-        self._run_steps_watched(slots, memory)
+        self._run_steps_watched(steps, slots, memory)
         self.context.depth -= 1
         if memory and inner:  # what is still live is counted by the plan around this one
             memory.remove(slots)
 
-    def _run_steps_watched(self, slots: list[Any], memory: LiveMemory | None) -> None:
-        for step in self.steps:
+    def _run_steps_watched(self, steps: Sequence[Step], slots: list[Any], memory: LiveMemory | None) -> None:
+        for step in steps:
             try:
                 self.context.count_node()
                 self._watched_step(step, slots)
@@ -174,23 +182,42 @@ class Plan:
 
 @dataclass(slots=True)
 class BoundBody:
-    """A compiled body with the captures of one execution of its owner."""
+    """A compiled body with the captures of one execution of its owner.
+
+    Attributes:
+        attributes: those that the function around it was called with.
+    """
 
     plan: Plan
+    graph: Graph
+    attributes: Mapping[str, Attribute]
     input_infos: tuple[ValueInfo, ...]
     output_infos: tuple[ValueInfo, ...]
     captures: tuple[Any, ...] = ()
 
     def __call__(self, *inputs: Any) -> list[Any]:
         """Runs the body once."""
-        outputs = self.plan.run([*inputs, *self.captures])
+        values = [*inputs, *self.captures]
+        if hook := self.plan.context.options.before_body:
+            hook(self.graph, values, self.attributes)
+        outputs = self.plan.run(values)
         if any(v is MISSING for v in outputs):
             raise MissingValue
         return outputs
 
     def bind(self, captures: Sequence[Any]) -> BoundBody:
         """The same body with other captures."""
-        return BoundBody(self.plan, self.input_infos, self.output_infos, tuple(captures))
+        return replace(self, captures=tuple(captures))
+
+
+def checked_kernel(run: KernelFunction, kernel: Kernel, call: Call) -> KernelFunction:
+    """``run`` as one that refuses inputs of types that ``kernel`` does not take."""
+    takes = kernel.takes(call.opset, truth=call.truth)
+    return checked(run, takes, call.inputs)
+
+
+def _checked(step: Step) -> Step:
+    return step._replace(run=checked_kernel(step.run, step.kernel, step.call))
 
 
 def owner_of_bodies(run: KernelFunction, input_count: int, counts: dict[str, int]) -> Callable[..., Any]:

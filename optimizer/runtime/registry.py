@@ -21,6 +21,8 @@ Contract of a kernel function:
   of the inputs named by ``reuses`` that nobody needs any more: contiguous, writeable, no narrow type.
   It returns ``out``, or ``None`` (and leaves it as it was) where the output has another shape or dtype.
   The bytes must be those that ``run`` would give.
+- Inputs have the element types that the kernel declares, or that its operator's schema allows: others
+  are refused before it is called.
 - float16 and bfloat16 are computed in float32 and rounded once per output (see ``precision``).
   In truth mode the executor hands every float tensor over as float64; a kernel keeps the dtype of
   its inputs, and takes element types named by attributes through ``call.dtype(number)``.
@@ -40,6 +42,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from optimizer.ir import Graph, Node
+from optimizer.runtime.dtypes import Signature, signature
 
 KernelFunction = Callable[..., Any]
 Exactness = bool | Literal["integer"]
@@ -54,6 +57,8 @@ class Kernel:
 
     Attributes:
         since: the first opset version it is right for.
+        dtypes: the element types of its inputs (see ``dtypes``); empty: those that the schema of the
+            operator's version allows.
         exact: the same bits on every machine: data movement, integers, IEEE + - * / sqrt.
             ``"integer"``: only where all its float-capable inputs are integers.
         deterministic: the same inputs give the same outputs.
@@ -77,6 +82,11 @@ class Kernel:
     runs_graphs: bool = field(default=False, compare=False)
     into: KernelFunction | None = field(default=None, compare=False)
     reuses: tuple[int, ...] = field(default=(), compare=False)
+    dtypes: str = field(default="", compare=False)
+
+    def takes(self, opset: int, *, truth: bool = False) -> Signature | None:
+        """What its inputs may be at ``opset``; ``None`` where nothing is known of that."""
+        return signature(self.dtypes, self.domain, self.op_type, opset, truth)
 
 
 class KernelRegistry:
@@ -125,11 +135,12 @@ def kernel(
     may_alias: bool | tuple[int, ...] = False,
     into: KernelFunction | None = None,
     reuses: tuple[int, ...] = (0,),
+    dtypes: str = "",
 ) -> Callable[[_F], _F]:
     """Registers the decorated function as the kernel of ``op_type`` from version ``since`` on."""
 
     def register(run: _F) -> _F:
-        made = Kernel(since, domain, op_type, run, exact, deterministic, foldable, may_alias)
+        made = Kernel(since, domain, op_type, run, exact, deterministic, foldable, may_alias, dtypes=dtypes)
         REGISTRY.register(replace(made, into=into, reuses=reuses) if into else made)
         return run
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from PIL import Image
 from optimizer.cli.toolbox import main as oinfer
 from optimizer.io import parse, save
 from optimizer.runtime import registry
+from optimizer.verify import FILLS
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17]>'
 NET = (
@@ -186,3 +190,93 @@ def test_what_does_not_fit_is_said(net: Path, logs: Path, tmp_path: Path) -> Non
     Image.new("RGB", (8, 8)).save(tmp_path / "photo.png")
     for arguments in (("--mean", "1,2"), ("--std", "0"), ("--std", "1,2")):
         error_of(run(net, "--input", f"image={tmp_path / 'photo.png'}", *arguments), 2)
+
+
+def test_fills_of_inputs_that_are_not_given(logs: Path, tmp_path: Path) -> None:
+    for fill in FILLS:
+        result = run(logs, "--fill", fill)
+        assert result.exit_code == 0, result.output  # the ids stay inside the table
+        assert fill in run("--help").output
+    zeros, ones = (run(logs, "--fill", fill, "--stop-at", "a").output for fill in ("zeros", "ones"))
+    assert "a: float32 [2] min 0 max 0" in zeros.replace("-0", "0")
+    assert "a: float32 [2] min -1 max -1" in ones
+    assert "not finite" in run(logs, "--fill", "nonfinite", "--stop-at", "a").output
+    said = error_of(run(logs, "--fill", "anything"), 2)
+    assert said.endswith("there is no fill 'anything'; there are " + ", ".join(FILLS))
+
+
+BODIES = """<ir_version: 10, opset_import: ["" : 18, "f" : 1]>
+g (float[N,4] x, bool c, int64 n) => (float[k,l] y) {
+  a = Relu (x)
+  [choose] z = If (c) <then_branch = t () => (float[p,q] r) { q = Neg (a) r = Abs (q) },
+                       else_branch = e () => (float[p,q] same) { same = Identity (x) }>
+  [call] w = f.scaled <k = 2.0> (z)
+  [repeat] v, all = Loop (n, , w) <
+    body = b (int64 i, bool m, float[s,t] s) => (bool d, float[s,t] u, float o) {
+      d = Identity (m) f = Cast <to = 1> (i) o = Sqrt (f)
+      [inside] u = If (m) <then_branch = tt () => (float[s,t] r2) { r2 = Sub (s, o) },
+                           else_branch = ee () => (float[s,t] r3) { r3 = Identity (s) }> }>
+  y = Neg (v)
+}
+<domain: "f", opset_import: ["" : 18]>
+scaled <k> (i) => (o) { e = Elu <alpha : float = @k> (i) o = Exp (e) }"""
+
+
+@pytest.mark.parametrize(
+    ("op", "when", "said"),
+    [
+        ("Abs", lambda x: True, r"part in then_branch of If 'choose' -> 'z' at Abs #\d+ -> 'r' -> r: "),
+        ("Elu", lambda x: True, r"in function f::scaled called by f::scaled 'call' -> 'w' at Elu"),
+        ("Sqrt", lambda x: x > 1, r"part in iteration 2 of Loop 'repeat' -> 'v' at Sqrt #\d+ -> 'o"),
+        ("Sub", lambda x: True, "part in then_branch of If 'inside' -> 'u' in iteration 0 of Loop 'repeat'"),
+    ],
+)  # fmt: skip
+def test_both_engines_show_where_they_part_in_a_body(
+    op: str, when: Callable[[Any], bool], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = _saved(tmp_path, BODIES)
+    np.save(tmp_path / "c.npy", np.bool_(True))
+    np.save(tmp_path / "n.npy", np.int64(4))
+    given = ("--engine", "both", "--input", f"c={tmp_path / 'c.npy'}", "--input", f"n={tmp_path / 'n.npy'}")
+    result = run(model, *given)
+    assert result.exit_code == 0, result.output
+    assert "agree on all 5 tensors and 24 in bodies and functions" in result.output
+    right = registry.REGISTRY.find("", op, 18)
+    assert right is not None
+
+    def wrong(call: Any, x: Any, *others: Any) -> Any:
+        y = right.run(call, x, *others)
+        return y * y.dtype.type(1.01) + y.dtype.type(0.5) if when(x) else y
+
+    monkeypatch.setitem(registry.REGISTRY._kernels, ("", op), [registry.Kernel(right.since, "", op, wrong)])
+    result = run(model, *given)
+    assert result.exit_code == 1
+    assert re.search(said, result.output), result.output
+    assert "computed in float64, " in result.output
+
+
+def test_what_onnxruntime_cannot_be_given_is_named(tmp_path: Path) -> None:
+    text = (
+        HEADER
+        + """ g (float[2] x, bool c) => (float[2] y) {
+      b = Cast <to = 16> (x)
+      [choose] y = If (c) <then_branch = t () => (float[2] r) { r = Cast <to = 1> (b) },
+                           else_branch = e () => (float[2] o) { o = Cast <to = 1> (b) }> }"""
+    )
+    result = run(_saved(tmp_path, text), "--engine", "both")
+    assert result.exit_code == 0, result.output
+    assert "not compared: the inside of If 'choose' -> 'y': " in result.output
+
+
+def test_traces_tell_the_kinds_of_all_values(tmp_path: Path) -> None:
+    text = (
+        HEADER
+        + """ g (float[2] x) => (float[4] y, int64 n, optional(float[2]) o) {
+      s = SequenceConstruct (x, x) n = SequenceLength (s) y = ConcatFromSequence <axis = 0> (s)
+      o = Optional <type : type_proto = float[2]> () }"""
+    )
+    model = _saved(tmp_path, text)
+    result = run(model, "--trace")
+    assert result.exit_code == 0, result.output
+    assert "-> s: sequence of 2 float32" in result.output
+    assert "o: empty optional" in result.output

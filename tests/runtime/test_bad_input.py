@@ -39,7 +39,6 @@ CASES: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("Reshape (x, i)", {"x": ZEROS, "i": ints(5)}, "cannot reshape"),
     ("MatMul (x, u)", {"x": ZEROS, "u": ZEROS}, "mismatch in its core dimension"),
     ("Add (x, u)", {"x": ZEROS, "u": ZEROS.T}, "could not be broadcast"),
-    ("Transpose <perm = [0, 0]> (x)", {"x": ZEROS}, "repeated axis"),
     ("Concat <axis = 4> (x, x)", {"x": ZEROS}, "axis 4"),
     ("Softmax <axis = 4> (x)", {"x": ZEROS}, "axis 4"),
     ("Conv (x, u)", {"x": ZEROS[None], "u": ZEROS[None, :2]}, "disagree"),

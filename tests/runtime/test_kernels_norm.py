@@ -121,6 +121,15 @@ def test_group_norm(opset: int) -> None:
     assert_close(actual, (y.reshape(x.shape) * s + b).astype(np.float32), scale=2)
 
 
+@pytest.mark.parametrize(
+    ("op", "opset", "attributes"),
+    [("InstanceNormalization", 6, {}), ("GroupNormalization", 21, {"num_groups": 2})],
+)
+def test_norms_of_an_empty_batch(op: str, opset: int, attributes: dict[str, int]) -> None:
+    x = np.zeros((0, 6, 3, 4), np.float32)
+    assert run_kernel(op, [x, _normal(6), _normal(6)], attributes, opset=opset)[0].shape == x.shape
+
+
 def test_rms_norm() -> None:
     x, scale = _normal(2, 3, 8), _normal(3, 8, seed=1)
     check("RMSNormalization", [x, scale], {"axis": 1, "epsilon": 1e-3}, opset=23)

@@ -131,7 +131,9 @@ def test_reshape_of_nothing() -> None:
     [
         ("Reshape", [X, ints(5, -1)], {}, "reshape"),
         ("Reshape", [X, ints(1, 1, 1, 0)], {}, "copies axis 3"),
-        ("Split", [X, ints(1, 1)], {"axis": 2}, "do not add up"),
+        ("Split", [X, ints(1)], {"axis": 2}, "do not add up"),
+        ("DepthToSpace", [np.ones((0, 5, 2, 2), np.float32)], {"blocksize": 2}, "5 channels are not made of"),
+        ("Split", [X, ints(1, 1)], {"axis": 2}, "2 lengths for 1 outputs"),
         ("Pad", [X, ints(0, 0)], {}, "2 amounts for 3 axes"),
         ("Pad", [X, ints(0, 0, 0, 0, 0, 0)], {"mode": "spin"}, "unknown mode"),
         ("Pad", [X[:0], ints(1, 0, 0, 0, 0, 0)], {"mode": "edge"}, "nothing to repeat"),

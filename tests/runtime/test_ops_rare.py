@@ -104,6 +104,17 @@ DELEGATED: list[tuple[str, list[Any], dict[str, Any], int, str, int]] = [
     ),
     ("Imputer", [np.float32([[1, np.nan]])], {"imputed_value_floats": [7.0]}, 1, "ai.onnx.ml", 1),
     ("OneHotEncoder", [np.array([2, 5])], {"cats_int64s": [1, 2, 3], "zeros": 1}, 1, "ai.onnx.ml", 1),
+    ("FeatureVectorizer", [normal(2, 1), normal(2, 2)], {"inputdimensions": [1, 2]}, 1, "ai.onnx.ml", 1),
+]
+BODIES: list[tuple[str, list[Any], dict[str, Any], int, str, int]] = [
+    ("Mish", [normal(2, 3)], {}, 18, "", 1),
+    ("Shrink", [normal(2, 3)], {}, 9, "", 1),
+    ("Shrink", [normal(2, 3)], {"lambd": 0.1, "bias": 0.2}, 9, "", 1),
+    ("Celu", [normal(2, 3)], {"alpha": 0.7}, 12, "", 1),
+    ("MeanVarianceNormalization", [normal(2, 3, 4, 4)], {}, 13, "", 1),
+    ("MeanVarianceNormalization", [normal(2, 3, 4)], {"axes": [1]}, 13, "", 1),
+]
+OWN: list[tuple[str, list[Any], dict[str, Any], int, str, int]] = [
     (
         "LabelEncoder",
         [np.array([2, 9])],
@@ -120,17 +131,6 @@ DELEGATED: list[tuple[str, list[Any], dict[str, Any], int, str, int]] = [
         "ai.onnx.ml",
         1,
     ),
-    ("FeatureVectorizer", [normal(2, 1), normal(2, 2)], {"inputdimensions": [1, 2]}, 1, "ai.onnx.ml", 1),
-]
-BODIES: list[tuple[str, list[Any], dict[str, Any], int, str, int]] = [
-    ("Mish", [normal(2, 3)], {}, 18, "", 1),
-    ("Shrink", [normal(2, 3)], {}, 9, "", 1),
-    ("Shrink", [normal(2, 3)], {"lambd": 0.1, "bias": 0.2}, 9, "", 1),
-    ("Celu", [normal(2, 3)], {"alpha": 0.7}, 12, "", 1),
-    ("MeanVarianceNormalization", [normal(2, 3, 4, 4)], {}, 13, "", 1),
-    ("MeanVarianceNormalization", [normal(2, 3, 4)], {"axes": [1]}, 13, "", 1),
-]
-OWN: list[tuple[str, list[Any], dict[str, Any], int, str, int]] = [
     ("Normalizer", [np.float32([[-4, 2, 1], [0, 0, 0]])], {"norm": "MAX"}, 1, "ai.onnx.ml", 1),
     ("Normalizer", [normal(2, 3)], {"norm": "L1"}, 1, "ai.onnx.ml", 1),
     ("Normalizer", [abs(normal(2, 3))], {"norm": "L2"}, 1, "ai.onnx.ml", 1),

@@ -164,6 +164,8 @@ def leaky_relu(call: Call, x: Array) -> Array:
 
 
 def _leaky(x: Array, slope: Array) -> Array:
+    if not np.isfinite(slope).all():  # times the zero that stands for what is not below zero, it is NaN
+        return np.where(x < 0, x * slope, x)
     if slope.size == 1:
         return in_blocks(x, lambda part, y: _leaky_into(part, y, slope.reshape(())))
     y = np.minimum(x, x.dtype.type(0)) * slope
@@ -288,10 +290,15 @@ def shrink(call: Call, x: Array) -> Array:
 @computed_wide
 def swish(call: Call, x: Array) -> Array:
     """x * sigmoid(alpha * x)."""
-    alpha = x.dtype.type(call.attr("alpha", 1.0))
+    return times_sigmoid(x, call.attr("alpha", 1.0))
+
+
+def times_sigmoid(x: Array, alpha: float) -> Array:
+    """x * sigmoid(alpha * x)."""
+    scale = x.dtype.type(alpha)
 
     def part(x: Array, y: Array) -> None:
-        sigmoid_into(x * alpha, y)
+        sigmoid_into(x * scale, y)
         y *= x
 
     return in_blocks(x, part)

@@ -5,49 +5,44 @@ from __future__ import annotations
 import numpy as np
 
 from optimizer.runtime.call import Call
-from optimizer.runtime.kernels.erf import gelu_into, gelu_tanh_into, in_blocks, sigmoid_into
+from optimizer.runtime.kernels.activation import times_sigmoid
+from optimizer.runtime.kernels.erf import gelu_into, gelu_tanh_into, in_blocks
 from optimizer.runtime.kernels.known import implements
 from optimizer.runtime.kernels.norm import root_mean_square, standardized
-from optimizer.runtime.kernels.quant import MS
+from optimizer.runtime.kernels.quant import FLOATS, MS
 from optimizer.runtime.precision import Array, computed_wide, widen
 from optimizer.runtime.registry import kernel
 
 
-@kernel("Gelu", domain=MS)
+@kernel("Gelu", domain=MS, dtypes=FLOATS)
 @computed_wide
 def gelu(call: Call, x: Array) -> Array:
     """x * Phi(x)."""
     return in_blocks(x, gelu_into)
 
 
-@kernel("BiasGelu", domain=MS)
+@kernel("BiasGelu", domain=MS, dtypes=FLOATS)
 @computed_wide
 def bias_gelu(call: Call, a: Array, b: Array) -> Array:
     """Gelu of A + B."""
     return in_blocks(a + b, gelu_into)
 
 
-@kernel("FastGelu", domain=MS)
+@kernel("FastGelu", domain=MS, dtypes=FLOATS)
 @computed_wide
 def fast_gelu(call: Call, x: Array, bias: Array | None = None) -> Array:
     """Gelu by the tanh formula, of X + bias."""
     return in_blocks(x if bias is None else x + bias, gelu_tanh_into)
 
 
-@kernel("QuickGelu", domain=MS)
+@kernel("QuickGelu", domain=MS, dtypes=FLOATS)
 @computed_wide
 def quick_gelu(call: Call, x: Array) -> Array:
     """x * sigmoid(alpha * x)."""
-    alpha = x.dtype.type(call.attr("alpha", 1.702))
-
-    def part(x: Array, y: Array) -> None:
-        sigmoid_into(x * alpha, y)
-        y *= x
-
-    return in_blocks(x, part)
+    return times_sigmoid(x, call.attr("alpha", 1.702))
 
 
-@kernel("SkipLayerNormalization", domain=MS)
+@kernel("SkipLayerNormalization", domain=MS, dtypes="T...; T: float float16 bfloat16")
 @computed_wide
 def skip_layer_norm(
     call: Call,
@@ -71,7 +66,7 @@ def _summed(x: Array, skip: Array, bias: Array | None) -> Array:
     return total if bias is None else total + bias
 
 
-@kernel("SkipSimplifiedLayerNormalization", domain=MS)
+@kernel("SkipSimplifiedLayerNormalization", domain=MS, dtypes="T...; T: float float16 bfloat16")
 @computed_wide
 def skip_simplified_layer_norm(
     call: Call, x: Array, skip: Array, gamma: Array, bias: Array | None = None
@@ -83,7 +78,10 @@ def skip_simplified_layer_norm(
     return y, None, inverse, total
 
 
-@kernel("SimplifiedLayerNormalization")
+@kernel(
+    "SimplifiedLayerNormalization",
+    dtypes="T V; T: float float16 bfloat16 double; V: float float16 bfloat16 double",
+)
 def simplified_layer_norm(call: Call, x: Array, scale: Array) -> tuple[Array, Array]:
     """(x / rms * scale, 1 / rms) over the axes from ``axis`` on."""
     y, inverse = root_mean_square(call, x, call.attr("axis", -1) % x.ndim)
@@ -91,7 +89,7 @@ def simplified_layer_norm(call: Call, x: Array, scale: Array) -> tuple[Array, Ar
     return y.astype(scale.dtype, copy=False), inverse
 
 
-@kernel("EmbedLayerNormalization", domain=MS)
+@kernel("EmbedLayerNormalization", domain=MS, dtypes="int32 int32 T T T T T int32 int32; T: float float16")
 @implements("epsilon", inputs=9, outputs=3, ignored={"mask_index_type": ()})
 @computed_wide
 def embed_layer_norm(

@@ -24,7 +24,7 @@ def _joined(x: Array) -> Array:
     return x.transpose(0, 2, 1, 3).reshape(x.shape[0], x.shape[2], -1)
 
 
-@kernel("MultiHeadAttention", domain=MS)
+@kernel("MultiHeadAttention", domain=MS, dtypes="T T T T int32 T T T int32 int32; T: float float16 bfloat16")
 @implements("num_heads scale mask_filter_value unidirectional", inputs=8, outputs=4)
 @computed_wide
 def multi_head_attention(
@@ -105,7 +105,7 @@ def _mask_bias(call: Call, q: Array, total: int, mask: Array | None) -> Array | 
     return bias
 
 
-@kernel("Attention", domain=MS)
+@kernel("Attention", domain=MS, dtypes="T T T int32 T T int32; T: float float16 bfloat16")
 @implements(
     "num_heads scale mask_filter_value unidirectional qkv_hidden_sizes",
     inputs=6,
@@ -138,7 +138,13 @@ def attention(
     return y, np.stack([k, v]) if call.wants(1) else None
 
 
-@kernel("GroupQueryAttention", domain=MS)
+_GROUP_QUERY = (
+    "T T T C C int32 int32 T T int64 T T float float T T int32; T: float float16 bfloat16; "
+    "C: float float16 bfloat16 uint8 int8 float8e4m3fn"
+)
+
+
+@kernel("GroupQueryAttention", domain=MS, dtypes=_GROUP_QUERY)
 @implements(
     "num_heads kv_num_heads scale softcap local_window_size do_rotary rotary_interleaved",
     inputs=11,
@@ -215,7 +221,7 @@ def _appended(past: Array | None, new: Array, starts: Array, capacity: int) -> A
     return present
 
 
-@kernel("RotaryEmbedding", domain=MS)
+@kernel("RotaryEmbedding", domain=MS, dtypes="T int64 T T; T: float float16 bfloat16")
 @implements(
     "num_heads rotary_embedding_dim interleaved scale",
     inputs=4,
@@ -238,7 +244,11 @@ def rotary_embedding(call: Call, x: Array, position_ids: Array, cos_cache: Array
     return _joined(y) if flat else y
 
 
-@kernel("MatMulNBits", domain=MS)
+@kernel(
+    "MatMulNBits",
+    domain=MS,
+    dtypes="T uint8 T uint8|float|float16|bfloat16 int32 T; T: float float16 bfloat16",
+)
 @implements(
     "N K bits block_size",
     inputs=6,

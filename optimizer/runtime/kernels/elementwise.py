@@ -313,7 +313,8 @@ def bit_shift(call: Call, x: Array, amount: Array) -> Array:
     within = np.where(beyond, 0, amount).astype(amount.dtype)
     if direction == "LEFT":
         return np.where(beyond, 0, np.left_shift(x, within)).astype(x.dtype)
-    return np.where(beyond, np.where(x < 0, -1, 0), np.right_shift(x, within)).astype(x.dtype)
+    sign = -(x < 0).astype(x.dtype)
+    return np.where(beyond, sign, np.right_shift(x, within))
 
 
 binary("BitwiseAnd", np.bitwise_and, (18,))

@@ -106,7 +106,8 @@ def erf_into(x: Array, y: Array) -> None:
     """``y`` = erf(x): within 3 units in the last place in float32 and 4 in float64.
 
     float32 uses erf(x) = tanh(x * p(x^2)), which is relatively accurate around zero and cannot
-    overshoot one.
+    overshoot one. It does not reach one either: that is put in, since whoever adds one to it and multiplies
+    by a large x (Gelu) would see what is missing.
     """
     if x.dtype != np.float32:
         y[...] = _erf_double(x.astype(np.float64, copy=False))
@@ -114,6 +115,7 @@ def erf_into(x: Array, y: Array) -> None:
     bound = np.float32(_ONE_FROM)
     np.clip(x, -bound, bound, out=y)
     square = y * y
+    ends = square >= bound * bound
     factor = square * np.float32(_TANH_FIT[-1])
     for c in _TANH_FIT[-2:0:-1]:
         factor += np.float32(c)
@@ -121,6 +123,8 @@ def erf_into(x: Array, y: Array) -> None:
     factor += np.float32(_TANH_FIT[0])
     y *= factor
     np.tanh(y, out=y)
+    if ends.any():
+        y[ends] = np.copysign(np.float32(1), y[ends])
 
 
 def _erf_double(x: Array) -> Array:

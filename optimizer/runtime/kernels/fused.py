@@ -10,7 +10,7 @@ from optimizer.runtime.call import Call
 from optimizer.runtime.kernels.conv import conv
 from optimizer.runtime.kernels.erf import in_blocks, sigmoid_into
 from optimizer.runtime.kernels.linear import gemm_of, product
-from optimizer.runtime.kernels.quant import MS
+from optimizer.runtime.kernels.quant import FLOATS, MS
 from optimizer.runtime.precision import Array, computed_wide
 from optimizer.runtime.registry import kernel
 
@@ -44,7 +44,7 @@ def activated(y: Array, name: str, parameters: Sequence[float]) -> Array:
     return np.asarray(table[name](y))
 
 
-@kernel("FusedConv", domain=MS)
+@kernel("FusedConv", domain=MS, dtypes="T...; T: float float16 double")
 @computed_wide
 def fused_conv(call: Call, x: Array, w: Array, b: Array | None = None, z: Array | None = None) -> Array:
     """activation(Conv(X, W) + B + Z)."""
@@ -54,7 +54,7 @@ def fused_conv(call: Call, x: Array, w: Array, b: Array | None = None, z: Array 
     return activated(y, call.attr("activation", ""), call.attr("activation_params") or ())
 
 
-@kernel("NhwcFusedConv", domain=MS)
+@kernel("NhwcFusedConv", domain=MS, dtypes="T...; T: float float16")
 @computed_wide
 def nhwc_fused_conv(call: Call, x: Array, w: Array, b: Array | None = None, z: Array | None = None) -> Array:
     """FusedConv of channels-last X and Z; W as usual."""
@@ -67,7 +67,7 @@ def nhwc_fused_conv(call: Call, x: Array, w: Array, b: Array | None = None, z: A
     )
 
 
-@kernel("FusedGemm", domain=MS)
+@kernel("FusedGemm", domain=MS, dtypes="T...; T: float float16 double uint32 uint64 int32 int64")
 @computed_wide
 def fused_gemm(call: Call, a: Array, b: Array, c: Array | None = None) -> Array:
     """activation(Gemm(A, B, C))."""
@@ -78,9 +78,9 @@ def _parameters(call: Call) -> tuple[float, ...]:
     return tuple(call.attr(n) for n in ("activation_alpha", "activation_beta") if call.has(n))
 
 
-@kernel("FusedMatMul", domain=MS)
-@kernel("FusedMatMulActivation", domain=MS)
-@kernel("TransposeMatMul", domain=MS)
+@kernel("FusedMatMul", domain=MS, dtypes=FLOATS)
+@kernel("FusedMatMulActivation", domain=MS, dtypes=FLOATS)
+@kernel("TransposeMatMul", domain=MS, dtypes=FLOATS)
 @computed_wide
 def fused_matmul(call: Call, a: Array, b: Array) -> Array:
     """activation(alpha * A' B'), operands transposed in the last two dims or with batch dims inside."""

@@ -81,6 +81,8 @@ def _scatter(data: Array, place: tuple[Array, ...], updates: Array, reduction: s
         return out
     if reduction not in _REDUCTIONS:
         raise ValueError(f"unknown reduction '{reduction}'")
+    if not updates.size:
+        return np.array(data)
     combine = _REDUCTIONS[reduction]
     wide = np.array(data, compute_dtype(data.dtype))
     if len(place) == wide.ndim:

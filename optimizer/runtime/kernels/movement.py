@@ -31,7 +31,7 @@ def split(call: Call, x: Array, lengths: Array | None = None) -> tuple[Array, ..
     parts = call.attr("split") if lengths is None else lengths.tolist()
     if parts is None:
         parts = equal_parts(x.shape[axis], call.output_count)
-    return cut(x, parts, axis)
+    return cut(x, _one_for_each(call, parts), axis)
 
 
 @kernel("Split", 18, exact=True, may_alias=(0,))
@@ -39,11 +39,17 @@ def split_num_outputs(call: Call, x: Array, lengths: Array | None = None) -> tup
     """As before; where ``num_outputs`` does not divide the axis, the last part is smaller."""
     axis = call.attr("axis", 0)
     if lengths is not None:
-        return cut(x, lengths.tolist(), axis)
+        return cut(x, _one_for_each(call, lengths.tolist()), axis)
     count = call.attr("num_outputs", call.output_count)
     chunk = -(-x.shape[axis] // count)
     ends = [min(x.shape[axis], chunk * i) for i in range(count + 1)]
     return cut(x, [end - start for start, end in pairwise(ends)], axis)
+
+
+def _one_for_each(call: Call, lengths: Sequence[int]) -> Sequence[int]:
+    if len(lengths) != call.output_count:
+        raise ValueError(f"{len(lengths)} lengths for {call.output_count} outputs")
+    return lengths
 
 
 def equal_parts(size: int, count: int) -> list[int]:
@@ -150,6 +156,8 @@ def depth_to_space(call: Call, x: Array) -> Array:
     """Blocks of channels become blocks of the plane; ``CRD`` takes the channels column first."""
     block = call.attr("blocksize")
     n, c, h, w = x.shape
+    if c % (block * block):
+        raise ValueError(f"{c} channels are not made of blocks of {block} x {block}")
     depth = c // (block * block)
     if call.attr("mode", "DCR") == "DCR":
         moved = x.reshape(n, block, block, depth, h, w).transpose(0, 3, 4, 1, 5, 2)

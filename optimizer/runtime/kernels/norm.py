@@ -143,7 +143,7 @@ def _trained(
 @computed_wide
 def instance_norm(call: Call, x: Array, scale: Array, bias: Array) -> Array:
     """Each plane by its own mean and variance, then scale and bias per channel."""
-    flat = x.reshape(*x.shape[:2], -1)
+    flat = x.reshape(*x.shape[:2], math.prod(x.shape[2:]))
     with row_loops(flat.shape[2]):
         y = flat - flat.mean(-1, keepdims=True)
         var = np.einsum("...i,...i->...", y, y) / max(1, flat.shape[-1])
@@ -160,7 +160,8 @@ def group_norm(call: Call, x: Array, scale: Array, bias: Array) -> Array:
     if not groups or x.shape[1] % groups:
         raise ValueError(f"{x.shape[1]} channels do not make {groups} groups")
     wide = widen(x)
-    y = standardized(wide.reshape(x.shape[0], groups, -1), call.attr("epsilon", 1e-5))[0].reshape(x.shape)
+    grouped = wide.reshape(x.shape[0], groups, math.prod(x.shape[1:]) // groups)
+    y = standardized(grouped, call.attr("epsilon", 1e-5))[0].reshape(x.shape)
     s, b = (widen(v).astype(y.dtype, copy=False) for v in (scale, bias))
     if call.since < 21:
         s, b = np.repeat(s, x.shape[1] // groups), np.repeat(b, x.shape[1] // groups)

@@ -12,6 +12,8 @@ from optimizer.runtime.precision import NARROW_FLOATS, NARROW_INTEGERS, Array, w
 from optimizer.runtime.registry import kernel
 
 MS = "com.microsoft"
+FLOATS = "T...; T: float float16 bfloat16 double"
+"""Element types of operators whose inputs all have the same one, any float."""
 
 
 @kernel("QuantizeLinear", since=10, exact=True)
@@ -19,7 +21,13 @@ MS = "com.microsoft"
 @kernel("QuantizeLinear", since=19, exact=True)
 @kernel("QuantizeLinear", since=21, exact=True)
 @kernel("QuantizeLinear", since=23, exact=True)
-@kernel("QuantizeLinear", since=1, domain=MS, exact=True)
+@kernel(
+    "QuantizeLinear",
+    since=1,
+    domain=MS,
+    exact=True,
+    dtypes="T T int8|uint8|int16|uint16|int4|uint4; T: float float16",
+)
 def quantize_linear(call: Call, x: Array, scale: Array, zero_point: Array | None = None) -> Array:
     """saturate(round(x / scale) + zero point), ties to even. Per tensor, axis or block.
 
@@ -29,13 +37,16 @@ def quantize_linear(call: Call, x: Array, scale: Array, zero_point: Array | None
         dtype = zero_point.dtype
     else:
         dtype = call.dtype(call.attr("output_dtype", 0), np.uint8)
-    precision = call.attr("precision", 0)
     wide = np.result_type(widen(x) if x.dtype.kind != "i" else np.float32, widen(scale))
-    if precision and not call.truth:
-        wide = np.result_type(np.float32, call.dtype(precision))
+    rounding = None  # of the quotient: since version 23 it has a type
+    if call.opset >= 23 and not call.domain:
+        rounding = call.dtype(call.attr("precision", 0), scale.dtype)
+        wide = np.result_type(np.float32, rounding) if rounding.kind == "f" else wide
     axis, block = call.attr("axis", 1), call.attr("block_size", 0)
     divisor = spread(scale, x, axis, block).astype(wide, copy=False)
     ratio = x.astype(wide) / divisor
+    if rounding is not None and rounding.itemsize == 2:  # a scale of float8e8m0 is an exponent, no precision
+        ratio = ratio.astype(rounding).astype(wide)
     offset = None if zero_point is None else spread(zero_point, x, axis, block)
     return quantized(ratio, offset, dtype, saturate=bool(call.attr("saturate", 1)))
 
@@ -68,6 +79,7 @@ def quantized(
         if zero_point is not None:
             ratio = ratio + zero_point.astype(ratio.dtype)
         return convert(ratio, dtype, saturate)
+    ratio = np.asarray(ratio)  # what is computed from scalars is none
     np.rint(ratio, out=ratio)
     if zero_point is not None and zero_point.any():
         ratio += zero_point.astype(ratio.dtype)
@@ -92,7 +104,13 @@ def _range(dtype: np.dtype[Any]) -> tuple[int, int]:
 @kernel("DequantizeLinear", since=19, exact=True)
 @kernel("DequantizeLinear", since=21, exact=True)
 @kernel("DequantizeLinear", since=23, exact=True)
-@kernel("DequantizeLinear", since=1, domain=MS, exact=True)
+@kernel(
+    "DequantizeLinear",
+    since=1,
+    domain=MS,
+    exact=True,
+    dtypes="T float|float16 T; T: int8 uint8 int16 uint16 int32 int4 uint4",
+)
 def dequantize_linear(call: Call, x: Array, scale: Array, zero_point: Array | None = None) -> Array:
     """(x - zero point) * scale in the type of the scale (or ``output_dtype``), computed in float32."""
     axis, block = call.attr("axis", 1), call.attr("block_size", 0)

@@ -14,9 +14,13 @@ from optimizer.runtime.kernels.softmax import softmax, softmax_flattened
 from optimizer.runtime.precision import Array
 from optimizer.runtime.registry import kernel
 
+_ONE = "T float T float T; T: uint8 int8"
+_TWO = "T float T T float T float T; T: uint8 int8"
+"""Element types of a tensor (two tensors), its scale and zero point, and those of the result."""
 
-@kernel("QLinearAdd", domain=MS)
-@kernel("QLinearMul", domain=MS)
+
+@kernel("QLinearAdd", domain=MS, dtypes=_TWO)
+@kernel("QLinearMul", domain=MS, dtypes=_TWO)
 def qlinear_binary(
     call: Call,
     a: Array,
@@ -34,11 +38,11 @@ def qlinear_binary(
     return stored(np.asarray(y), y_scale, y_zero, a)
 
 
-@kernel("QLinearSigmoid", domain=MS)
-@kernel("QLinearLeakyRelu", domain=MS)
-@kernel("QLinearSoftmax", domain=MS)
-@kernel("QLinearAveragePool", domain=MS)
-@kernel("QLinearGlobalAveragePool", domain=MS)
+@kernel("QLinearSigmoid", domain=MS, dtypes=_ONE)
+@kernel("QLinearLeakyRelu", domain=MS, dtypes=_ONE)
+@kernel("QLinearSoftmax", domain=MS, dtypes=_ONE)
+@kernel("QLinearAveragePool", domain=MS, dtypes=_ONE)
+@kernel("QLinearGlobalAveragePool", domain=MS, dtypes=_ONE)
 def qlinear_unary(
     call: Call,
     x: Array,
@@ -69,7 +73,7 @@ def _apply(call: Call, x: Array) -> Array:
     return np.asarray((softmax if named.opset >= 13 else softmax_flattened)(named, x))
 
 
-@kernel("QLinearConcat", domain=MS)
+@kernel("QLinearConcat", domain=MS, dtypes="float uint8|int8 uint8|int8|float...")
 def qlinear_concat(call: Call, y_scale: Array, y_zero: Array, *tensors: Array) -> Array:
     """(tensor, scale, zero point) triples joined along ``axis`` in the result's own scale."""
     parts = [real(*tensors[i : i + 3]) for i in range(0, len(tensors), 3)]

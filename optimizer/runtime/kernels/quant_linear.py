@@ -112,7 +112,7 @@ def _integer_conv(
     return total.astype(np.int64).astype(np.int32)
 
 
-@kernel("QGemm", domain=MS)
+@kernel("QGemm", domain=MS, dtypes="A float A B float B int32 float uint8|int8; A: uint8 int8; B: uint8 int8")
 def qgemm(
     call: Call,
     a: Array,
@@ -137,7 +137,9 @@ def qgemm(
     return _requantized(total, factor / y_scale, y_zero)
 
 
-@kernel("MatMulIntegerToFloat", domain=MS)
+@kernel(
+    "MatMulIntegerToFloat", domain=MS, dtypes="A B T T A B T; A: int8 uint8; B: int8 uint8; T: float float16"
+)
 def matmul_integer_to_float(
     call: Call,
     a: Array,
@@ -154,7 +156,7 @@ def matmul_integer_to_float(
     return np.asarray(y if bias is None else y + bias)
 
 
-@kernel("DynamicQuantizeMatMul", domain=MS)
+@kernel("DynamicQuantizeMatMul", domain=MS, dtypes="float B float B float; B: int8 uint8")
 def dynamic_quantize_matmul(
     call: Call,
     a: Array,

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 
 import numpy as np
 
 from optimizer.runtime.call import Call
 from optimizer.runtime.kernels.erf import sigmoid_into
 from optimizer.runtime.precision import Array, computed_wide
-from optimizer.runtime.registry import kernel
+from optimizer.runtime.registry import KernelFunction, kernel
 
 Activation = Callable[[Array], Array]
 State = tuple[Array, ...]
-
-
-@dataclass
-class _Cell:
-    """One direction's cell: ``gates`` blocks of weights and the function of one step."""
-
-    gates: int
-    step: Callable[[Array, State], State]
+Step = Callable[[Array, State], State]
+"""The next state, from a step's input products and the state before; the output is its first part."""
 
 
 def _sigmoid(x: Array) -> Array:
@@ -92,15 +87,25 @@ def _clipper(call: Call) -> Activation:
 
 @dataclass
 class _Run:
-    """The inputs that all three operators share, in the layout [steps, batch, ...]."""
+    """What all three operators share, in the layout [steps, batch, ...].
 
+    Attributes:
+        directions: 1, 2, or -1 for reverse.
+        functions: the activations of each direction.
+        clip: applied to what goes into the gates.
+    """
+
+    call: Call
     x: Array
     w: Array
     r: Array
     bias: Array | None
     lengths: Array | None
+    peepholes: Array | None
     hidden: int
     directions: int
+    functions: list[list[Activation]]
+    clip: Activation
 
     def halves(self, d: int, gates: int) -> tuple[Array, Array]:
         """(bias of the input, bias of the recurrence) of a direction, zeros where omitted."""
@@ -115,9 +120,7 @@ class _Run:
         return np.asarray(given[d])
 
 
-def _scan(
-    run: _Run, d: int, projected: Array, step: Callable[[Array, State], State], state: State
-) -> tuple[Array, State]:
+def _scan(run: _Run, d: int, projected: Array, step: Step, state: State) -> tuple[Array, State]:
     """(outputs [steps, batch, hidden], last state) of one direction over its input products.
 
     A sequence shorter than the batch's longest keeps its last state and puts out zeros behind its
@@ -140,40 +143,70 @@ def _scan(
     return outputs, state
 
 
-def _run_of(
-    call: Call, x: Array, w: Array, r: Array, bias: Array | None, lengths: Array | None, gates: int
-) -> tuple[_Run, bool]:
-    """The shared inputs in time-major layout, and whether the node's layout is batch-major."""
-    batch_major = bool(call.attr("layout", 0))
-    if batch_major:
-        x = x.transpose(1, 0, 2)
-    hidden = call.attr("hidden_size") or r.shape[-1]
+Cell = Callable[[_Run, int], tuple[Array, Step]]
+"""Of a direction: a bias to add to the input products, and the function of one step."""
+
+
+def _recurrent(gates: int, activations: tuple[str, ...], states: int = 1) -> Callable[[Cell], KernelFunction]:
+    """Makes a kernel of a cell: all steps of all directions of it.
+
+    Args:
+        gates: blocks of weights.
+        activations: the default ones.
+        states: how many parts the state has.
+    """
+
+    def make(cell: Cell) -> KernelFunction:
+        @wraps(cell)
+        def run_cell(
+            call: Call,
+            x: Array,
+            w: Array,
+            r: Array,
+            b: Array | None = None,
+            sequence_lens: Array | None = None,
+            initial_h: Array | None = None,
+            initial_c: Array | None = None,
+            p: Array | None = None,
+        ) -> tuple[Array, ...]:
+            batch_major = bool(call.attr("layout", 0))
+            x = x.transpose(1, 0, 2) if batch_major else x
+            hidden, directions = _sizes(call, x, w, r, gates)
+            functions = _activations(call, activations, abs(directions))
+            run = _Run(call, x, w, r, b, sequence_lens, p, hidden, directions, functions, _clipper(call))
+            return _all_directions(run, batch_major, [initial_h, initial_c][:states], cell)
+
+        return computed_wide(run_cell)
+
+    return make
+
+
+def _sizes(call: Call, x: Array, w: Array, r: Array, gates: int) -> tuple[int, int]:
+    """(hidden size, directions), the latter -1 for reverse.
+
+    Raises:
+        ValueError: the weights have other shapes.
+    """
+    hidden: int = call.attr("hidden_size") or r.shape[-1]
     direction = call.attr("direction", "forward")
     if direction not in ("forward", "reverse", "bidirectional"):
         raise ValueError(f"unknown direction {direction!r}")
     expected = 2 if direction == "bidirectional" else 1
     if w.shape != (expected, gates * hidden, x.shape[2]) or r.shape != (expected, gates * hidden, hidden):
         raise ValueError(f"X {list(x.shape)}, W {list(w.shape)}, R {list(r.shape)} and {direction} disagree")
-    directions = -1 if direction == "reverse" else expected
-    return _Run(x, w, r, bias, lengths, hidden, directions), batch_major
+    return hidden, -1 if direction == "reverse" else expected
 
 
 def _all_directions(
-    run: _Run,
-    batch_major: bool,
-    states: list[Array | None],
-    cell: Callable[[int], tuple[Array, Callable[[Array, State], State]]],
+    run: _Run, batch_major: bool, states: list[Array | None], cell: Cell
 ) -> tuple[Array, ...]:
-    """(Y, last states...) of every direction, in the node's layout.
-
-    ``cell(d)`` gives a bias to add to the input products and the step function.
-    """
+    """(Y, last states...) of every direction, in the node's layout."""
     ys, lasts = [], []
     if batch_major:
         states = [None if s is None else s.transpose(1, 0, 2) for s in states]
     flat = np.ascontiguousarray(run.x).reshape(-1, run.x.shape[2])
     for d in range(abs(run.directions)):
-        bias, step = cell(d)
+        bias, step = cell(run, d)
         projected = flat @ run.w[d].T
         projected += bias
         projected = projected.reshape(*run.x.shape[:2], -1)
@@ -190,112 +223,68 @@ def _all_directions(
 
 @kernel("RNN", since=1)
 @kernel("RNN", since=7)
-@computed_wide
-def rnn(
-    call: Call,
-    x: Array,
-    w: Array,
-    r: Array,
-    b: Array | None = None,
-    sequence_lens: Array | None = None,
-    initial_h: Array | None = None,
-) -> tuple[Array, ...]:
+@_recurrent(1, ("Tanh",))
+def rnn(run: _Run, d: int) -> tuple[Array, Step]:
     """H = f(X W' + H R' + bias)."""
-    run, batch_major = _run_of(call, x, w, r, b, sequence_lens, 1)
-    functions, clip = _activations(call, ("Tanh",), abs(run.directions)), _clipper(call)
-
-    def cell(d: int) -> tuple[Array, Callable[[Array, State], State]]:
-        recurrence, f = r[d].T, functions[d][0]
-        first, second = run.halves(d, 1)
-        return first + second, lambda gates, state: (f(clip(gates + state[0] @ recurrence)),)
-
-    return _all_directions(run, batch_major, [initial_h], cell)
+    recurrence, (f,), clip = run.r[d].T, run.functions[d], run.clip
+    first, second = run.halves(d, 1)
+    return first + second, lambda gates, state: (f(clip(gates + state[0] @ recurrence)),)
 
 
 @kernel("GRU", since=1)
 @kernel("GRU", since=3)
 @kernel("GRU", since=7)
-@computed_wide
-def gru(
-    call: Call,
-    x: Array,
-    w: Array,
-    r: Array,
-    b: Array | None = None,
-    sequence_lens: Array | None = None,
-    initial_h: Array | None = None,
-) -> tuple[Array, ...]:
+@_recurrent(3, ("Sigmoid", "Tanh"))
+def gru(run: _Run, d: int) -> tuple[Array, Step]:
     """Gates z, r, h; with linear_before_reset the reset gate scales the recurrence's product."""
-    run, batch_major = _run_of(call, x, w, r, b, sequence_lens, 3)
-    functions = _activations(call, ("Sigmoid", "Tanh"), abs(run.directions))
-    clip, linear, n = _clipper(call), call.attr("linear_before_reset", 0), run.hidden
+    (f, g), clip, n = run.functions[d], run.clip, run.hidden
+    linear = run.call.attr("linear_before_reset", 0)
+    first, second = run.halves(d, 3)
+    gates_r, candidate_r, candidate_bias = run.r[d][: 2 * n].T, run.r[d][2 * n :].T, second[2 * n :]
+    bias = first.copy()
+    bias[: 2 * n] += second[: 2 * n]
+    if not linear:
+        bias[2 * n :] += candidate_bias
 
-    def cell(d: int) -> tuple[Array, Callable[[Array, State], State]]:
-        f, g = functions[d]
-        first, second = run.halves(d, 3)
-        gates_r, candidate_r, candidate_bias = r[d][: 2 * n].T, r[d][2 * n :].T, second[2 * n :]
-        bias = first.copy()
-        bias[: 2 * n] += second[: 2 * n]
-        if not linear:
-            bias[2 * n :] += candidate_bias
+    def step(gates: Array, state: State) -> State:
+        h = state[0]
+        zr = f(clip(gates[:, : 2 * n] + h @ gates_r))
+        z, reset = zr[:, :n], zr[:, n:]
+        if linear:
+            inner = gates[:, 2 * n :] + reset * (h @ candidate_r + candidate_bias)
+        else:
+            inner = gates[:, 2 * n :] + (reset * h) @ candidate_r
+        candidate = g(clip(inner))
+        return (candidate + z * (h - candidate),)
 
-        def step(gates: Array, state: State) -> State:
-            h = state[0]
-            zr = f(clip(gates[:, : 2 * n] + h @ gates_r))
-            z, reset = zr[:, :n], zr[:, n:]
-            if linear:
-                inner = gates[:, 2 * n :] + reset * (h @ candidate_r + candidate_bias)
-            else:
-                inner = gates[:, 2 * n :] + (reset * h) @ candidate_r
-            candidate = g(clip(inner))
-            return (candidate + z * (h - candidate),)
-
-        return bias, step
-
-    return _all_directions(run, batch_major, [initial_h], cell)
+    return bias, step
 
 
 @kernel("LSTM", since=1)
 @kernel("LSTM", since=7)
-@computed_wide
-def lstm(
-    call: Call,
-    x: Array,
-    w: Array,
-    r: Array,
-    b: Array | None = None,
-    sequence_lens: Array | None = None,
-    initial_h: Array | None = None,
-    initial_c: Array | None = None,
-    p: Array | None = None,
-) -> tuple[Array, ...]:
+@_recurrent(4, ("Sigmoid", "Tanh", "Tanh"), states=2)
+def lstm(run: _Run, d: int) -> tuple[Array, Step]:
     """Gates i, o, f, c; peepholes P for i, o, f; with input_forget f is 1 - i."""
-    run, batch_major = _run_of(call, x, w, r, b, sequence_lens, 4)
-    functions = _activations(call, ("Sigmoid", "Tanh", "Tanh"), abs(run.directions))
-    clip, coupled, n = _clipper(call), call.attr("input_forget", 0), run.hidden
+    (f, g, h_function), clip, n, p = run.functions[d], run.clip, run.hidden, run.peepholes
+    coupled = run.call.attr("input_forget", 0)
+    recurrence = np.ascontiguousarray(run.r[d].T)
+    first, second = run.halves(d, 4)
+    peep = None if p is None else (p[d, :n], p[d, n : 2 * n], p[d, 2 * n :])
 
-    def cell(d: int) -> tuple[Array, Callable[[Array, State], State]]:
-        f, g, h_function = functions[d]
-        recurrence = np.ascontiguousarray(r[d].T)
-        first, second = run.halves(d, 4)
-        peep = None if p is None else (p[d, :n], p[d, n : 2 * n], p[d, 2 * n :])
+    def step(gates: Array, state: State) -> State:
+        h, c = state
+        total = gates + h @ recurrence
+        if peep is None:
+            iof = f(clip(total[:, : 3 * n]))
+            i, o, forget = iof[:, :n], iof[:, n : 2 * n], iof[:, 2 * n :]
+        else:
+            i = f(clip(total[:, :n] + peep[0] * c))
+            forget = f(clip(total[:, 2 * n : 3 * n] + peep[2] * c))
+        if coupled:
+            forget = 1 - i
+        c = forget * c + i * g(clip(total[:, 3 * n :]))
+        if peep is not None:
+            o = f(clip(total[:, n : 2 * n] + peep[1] * c))
+        return o * h_function(c), c
 
-        def step(gates: Array, state: State) -> State:
-            h, c = state
-            total = gates + h @ recurrence
-            if peep is None:
-                iof = f(clip(total[:, : 3 * n]))
-                i, o, forget = iof[:, :n], iof[:, n : 2 * n], iof[:, 2 * n :]
-            else:
-                i = f(clip(total[:, :n] + peep[0] * c))
-                forget = f(clip(total[:, 2 * n : 3 * n] + peep[2] * c))
-            if coupled:
-                forget = 1 - i
-            c = forget * c + i * g(clip(total[:, 3 * n :]))
-            if peep is not None:
-                o = f(clip(total[:, n : 2 * n] + peep[1] * c))
-            return o * h_function(c), c
-
-        return first + second, step
-
-    return _all_directions(run, batch_major, [initial_h, initial_c], cell)
+    return first + second, step

@@ -21,11 +21,30 @@ def _dtype_kept(reduce: Any) -> Reduction:
     return lambda x, axes, keep: reduce(x, axis=axes, keepdims=keep, dtype=x.dtype)
 
 
+def _sum(x: Array, axes: Axes, keep: bool, dtype: Any = None) -> Any:
+    """The sum in the type of ``x`` or ``dtype``, no axis of which is added up in one go.
+
+    NumPy adds up in pairs along the last axis, and one row after the other along the others: these are
+    added up in as many blocks as a block has rows.
+    """
+    long = [a for a in axes if x.shape[a] > 32] if x.dtype.kind == "f" and x.ndim - 1 not in axes else []
+    if not long:
+        return np.sum(x, axis=axes, keepdims=keep, dtype=dtype or x.dtype)
+    axis = max(long, key=lambda a: x.shape[a])
+    size, block = x.shape[axis], math.isqrt(x.shape[axis])
+    whole, before = size - size % block, (slice(None),) * axis
+    blocks = x[(*before, slice(whole))].reshape(*x.shape[:axis], -1, block, *x.shape[axis + 1 :])
+    parts = [np.sum(blocks, axis=axis + 1)]
+    if whole < size:
+        parts.append(np.sum(x[(*before, slice(whole, None))], axis=axis, keepdims=True))
+    return np.sum(np.concatenate(parts, axis), axis=axes, keepdims=keep)
+
+
 def _mean(x: Array, axes: Axes, keep: bool) -> Any:
     count = math.prod(x.shape[a] for a in axes)
     if x.dtype.kind not in "iu":
         # Not np.mean, which warns where the set is empty.
-        return np.divide(np.sum(x, axis=axes, keepdims=keep), np.asarray(count, x.dtype))
+        return np.divide(_sum(x, axes, keep), np.asarray(count, x.dtype))
     total = np.sum(x, axis=axes, keepdims=keep, dtype=np.int64)
     return np.trunc(np.divide(total, count)).astype(x.dtype)
 
@@ -33,18 +52,18 @@ def _mean(x: Array, axes: Axes, keep: bool) -> Any:
 def _l2(x: Array, axes: Axes, keep: bool) -> Any:
     if x.dtype.kind in "iu":
         return np.sqrt(np.sum(np.square(x.astype(np.float64)), axis=axes, keepdims=keep)).astype(x.dtype)
-    return np.sqrt(np.sum(np.square(x), axis=axes, keepdims=keep))
+    return np.sqrt(_sum(np.square(x), axes, keep))
 
 
 def _log_sum(x: Array, axes: Axes, keep: bool) -> Any:
-    return np.log(np.sum(x, axis=axes, keepdims=keep, dtype=_real(x))).astype(x.dtype)
+    return np.log(_sum(x, axes, keep, _real(x))).astype(x.dtype)
 
 
 def _log_sum_exp(x: Array, axes: Axes, keep: bool) -> Any:
     wide = x.astype(_real(x), copy=False)
     top = np.max(wide, axis=axes, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, np.zeros((), wide.dtype))  # -inf - -inf would be NaN
-    total = np.log(np.sum(np.exp(wide - top), axis=axes, keepdims=True)) + top
+    total = np.log(_sum(np.exp(wide - top), axes, True)) + top
     return (total if keep else np.squeeze(total, axis=axes)).astype(x.dtype)
 
 
@@ -77,15 +96,15 @@ def _extreme(reduce: Any, lowest: bool) -> Reduction:
 
 
 REDUCTIONS: dict[str, tuple[Reduction, Exactness]] = {
-    "ReduceSum": (_dtype_kept(np.sum), "integer"),
+    "ReduceSum": (_sum, "integer"),
     "ReduceProd": (_dtype_kept(np.prod), "integer"),
     "ReduceMean": (_mean, "integer"),
     "ReduceMax": (_extreme(np.max, lowest=True), True),
     "ReduceMin": (_extreme(np.min, lowest=False), True),
-    "ReduceL1": (lambda x, axes, keep: np.sum(np.abs(x), axis=axes, keepdims=keep, dtype=x.dtype), "integer"),
+    "ReduceL1": (lambda x, axes, keep: _sum(np.abs(x), axes, keep), "integer"),
     "ReduceL2": (_l2, False),
     "ReduceSumSquare": (
-        lambda x, axes, keep: np.sum(np.square(x), axis=axes, keepdims=keep, dtype=x.dtype),
+        lambda x, axes, keep: _sum(np.square(x), axes, keep),
         "integer",
     ),
     "ReduceLogSum": (_log_sum, False),
@@ -95,7 +114,7 @@ _ELEMENTWISE: dict[str, Callable[[Array], Any]] = {
     "ReduceL1": np.abs,
     "ReduceL2": np.abs,
     "ReduceSumSquare": np.square,
-    "ReduceLogSum": np.log,
+    "ReduceLogSum": lambda x: np.log(x.astype(_real(x), copy=False)).astype(x.dtype),
 }
 """What is left of a reduction over no axis at all."""
 

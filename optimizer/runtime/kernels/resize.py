@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -125,9 +126,10 @@ def _by_sizes(lengths: list[int], sizes: list[int], policy: str) -> list[Axis]:
 
 
 def _resize(x: Array, axes: dict[int, Axis], method: _Method) -> Array:
-    """Shrinking axes first, so that the others have less to do."""
+    """Shrinking axes first, so that the others have less to do. Integers are made of floats at the end."""
     outside: list[tuple[int, Array]] = []
-    y = x
+    kept = x.dtype
+    y = x = x if method.mode == "nearest" or kept.kind == "f" else x.astype(_computing(kept))
     for axis, plan in sorted(axes.items(), key=lambda item: item[1].output / max(1, item[1].input)):
         crops = method.transform == "tf_crop_and_resize"
         if plan.is_identity and not crops:
@@ -139,7 +141,21 @@ def _resize(x: Array, axes: dict[int, Axis], method: _Method) -> Array:
     for axis, mask in outside:
         if mask.any():
             y[(slice(None),) * axis + (mask,)] = method.extrapolation
+    if y.dtype != kept:
+        return _whole(y, kept, rounded=method.antialias)
     return y.copy() if y is x else y
+
+
+def _whole(y: Array, dtype: np.dtype[Any], *, rounded: bool) -> Array:
+    """``y`` as integers, rounded or cut off, and saturated."""
+    info = np.iinfo(dtype)
+    whole = np.rint(y) if rounded else np.trunc(y)
+    return np.clip(whole, info.min, info.max).astype(dtype)
+
+
+def _computing(dtype: np.dtype[Any]) -> Any:
+    """The float type that integers are interpolated in."""
+    return np.float32 if dtype.itemsize <= 2 else np.float64
 
 
 def _along(x: Array, axis: int, plan: Axis, places: Array, method: _Method) -> Array:
@@ -162,13 +178,7 @@ def _along(x: Array, axis: int, plan: Axis, places: Array, method: _Method) -> A
         weights = weights * inside
         weights /= weights.sum(1, keepdims=True)
     index = np.clip(index, 0, plan.input - 1)
-    kept = x.dtype
-    wide = x if kept.kind == "f" else x.astype(np.float32)
-    y = _interpolate(wide, axis, plan, index, weights.astype(wide.dtype))
-    if kept.kind in "iu":
-        info = np.iinfo(kept)
-        return np.clip(np.trunc(y), info.min, info.max).astype(kept)
-    return y
+    return _interpolate(x, axis, plan, index, weights.astype(x.dtype))
 
 
 def _interpolate(x: Array, axis: int, plan: Axis, index: Array, weights: Array) -> Array:

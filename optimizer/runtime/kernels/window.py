@@ -53,7 +53,7 @@ def window_of(call: Call, size: Sequence[int], kernel: Sequence[int]) -> Window:
         raise ValueError(f"kernel shape {list(kernel)} does not fit {n} spatial dims")
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     begin, end = _pads(call, size, strides, extent)
-    ceil_mode = bool(call.attr("ceil_mode", 0)) and call.attr("auto_pad", "NOTSET") in ("NOTSET", "")
+    ceil_mode = bool(call.attr("ceil_mode", 0)) and not call.attr("auto_pad", "").startswith("SAME")
     output = []
     for axis in range(n):
         free = size[axis] + begin[axis] + end[axis] - extent[axis]
