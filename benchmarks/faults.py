@@ -211,7 +211,10 @@ def wrong_broadcast(at: Place) -> Value | None:
     axis = next((i for i, dim in enumerate(shape) if dim.value != 1), None)
     if axis is None:
         return None
-    first = at.add("Slice", value, at.ints(0), at.ints(1), at.ints(axis))
+    if at.graph.opset() < 10:
+        first = at.add("Slice", value, starts=[0], ends=[1], axes=[axis])
+    else:
+        first = at.add("Slice", value, at.ints(0), at.ints(1), at.ints(axis))
     return at.with_input(1, first)
 
 

@@ -63,7 +63,20 @@ def _counts(plan: rows.Plan, probe: Probe, source: Path) -> dict[str, int | None
 
 def model_of(probe: Probe) -> onnx.ModelProto:
     """The pattern as a model."""
-    constants: list[onnx.TensorProto] = []
+    body, constants = with_literals(probe.body)
+    words = set(re.findall(r"\b\w+\b", body))
+    made = set(re.findall(r"\b(\w+)(?=(?:, \w+)* = )", body))
+    inputs = ", ".join(f"{kind} {name}" for name, kind in INPUTS.items() if name in words - made)
+    outputs = ", ".join(name for name in ("y", "y2") if name in made)
+    text = f'<ir_version: 9, opset_import: ["" : 17]> probe ({inputs}) => ({outputs}) {{ {body} }}'
+    model = parser.parse_model(text)
+    model.graph.initializer.extend(numpy_helper.from_array(a, name) for name, a in constants.items())
+    return onnx.shape_inference.infer_shapes(model)
+
+
+def with_literals(body: str) -> tuple[str, dict[str, np.ndarray]]:
+    """A text with names in the place of literals such as ``f32([1, 2])``, and what they stand for."""
+    constants: dict[str, np.ndarray] = {}
 
     def literal(found: re.Match[str]) -> str:
         names = {
@@ -71,19 +84,12 @@ def model_of(probe: Probe) -> onnx.ModelProto:
             "u": lambda *shape: np.random.default_rng(len(constants) + 3).uniform(0.5, 2, shape),
             "ones": lambda *shape: np.ones(shape),
         }
-        array = np.asarray(eval(found[2], names), _TYPES[found[1]])  # the texts are those of this package
-        constants.append(numpy_helper.from_array(array, f"constant_{len(constants)}"))
-        return constants[-1].name
+        name = f"constant_{len(constants)}"
+        # The texts are those of this package.
+        constants[name] = np.asarray(eval(found[2], names), _TYPES[found[1]])
+        return name
 
-    body = _LITERAL.sub(literal, probe.body)
-    words = set(re.findall(r"\b\w+\b", body))
-    made = set(re.findall(r"\b(\w+)(?=(?:, \w+)* = )", body))
-    inputs = ", ".join(f"{kind} {name}" for name, kind in INPUTS.items() if name in words - made)
-    outputs = ", ".join(name for name in ("y", "y2") if name in made)
-    text = f'<ir_version: 9, opset_import: ["" : 17]> probe ({inputs}) => ({outputs}) {{ {body} }}'
-    model = parser.parse_model(text)
-    model.graph.initializer.extend(constants)
-    return onnx.shape_inference.infer_shapes(model)
+    return _LITERAL.sub(literal, body), constants
 
 
 if __name__ == "__main__":

@@ -14,6 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+PINNED_BLAS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+"""A pin would have NumPy run the kernels of another processor, while onnxruntime picks its own."""
 _MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
@@ -39,6 +42,17 @@ class Run:
         lines = [line for line in self.stderr.splitlines() if line.strip()]
         kind = f"signal {-self.status}" if self.status < 0 else f"exit code {self.status}"
         return f"{kind}: {lines[-1].strip()[:200]}" if lines else kind
+
+
+def restart_on_one_thread(module: str) -> None:
+    """Starts ``python -m module`` over again where BLAS has several threads or a pinned processor.
+
+    BLAS reads its variables once, when NumPy is imported.
+    """
+    if ONE_THREAD.items() <= os.environ.items() and not any(name in os.environ for name in PINNED_BLAS):
+        return
+    kept = {name: value for name, value in os.environ.items() if name not in PINNED_BLAS}
+    os.execve(sys.executable, [sys.executable, "-m", module, *sys.argv[1:]], {**kept, **ONE_THREAD})
 
 
 def run(command: Sequence[str], *, timeout: float, cwd: Path | None = None) -> Run:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Protocol
 from optimizer.analysis.specialize import specialize
 from optimizer.io import Staged, convert_opset, fuse_opset, load, stage
 from optimizer.io.pause import no_garbage_collection
-from optimizer.ir import Model, OptimizerError, StorageError, UsageError
-from optimizer.options import Options, Source, comparable, size_of
+from optimizer.ir import Model, OptimizerError, UsageError
+from optimizer.options import Options, Source, check_target, comparable, size_of
 from optimizer.report import ModelStats, Report, collect, measure
 from optimizer.rewrite import (
     Application,
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 MAX_ROLLBACKS = 8
 """Whole-model failures answered by undoing one rewrite; after that the input is given back."""
+
+_LESS = {"off": ("none", "not asked for"), "local": ("local", "only single rewrites were checked, as asked")}
 
 
 class VerificationFailed(OptimizerError):
@@ -79,7 +81,7 @@ def run(
     """
     wanted = None if output is None else Path(output)
     if wanted is not None:
-        _check_target(source, wanted)
+        check_target(source, wanted)
     with tempfile.TemporaryDirectory(prefix="oinfer-") as folder:
         target = wanted or Path(folder, "result.onnx")
         return _Run(source, options, target, catalogue).execute(wanted is not None)
@@ -96,19 +98,6 @@ def find_first_wrong(
     return _Run(source, replace(options, verify="off"), Path(), catalogue).first_wrong()
 
 
-def _check_target(source: Source, output: Path) -> None:
-    """Refuses a target that would touch the input or cannot be a file."""
-    given = Path(source) if isinstance(source, (str, PathLike)) else None
-    if given is not None and given.exists() and output.exists() and os.path.samefile(given, output):
-        raise UsageError(f"{output} is the input itself; choose another file to write")
-    if output.is_dir():
-        raise UsageError(f"{output} is a directory; name a file to write")
-    if not output.parent.is_dir():
-        raise StorageError(f"{output.parent} is not a directory; create it first")
-    if not os.access(output.parent, os.W_OK):
-        raise StorageError(f"{output.parent} cannot be written to")
-
-
 class _Run:
     """The state of one run."""
 
@@ -118,8 +107,11 @@ class _Run:
         self._target = target
         self._catalogue = catalogue
         self._seconds: dict[str, float] = {}
+        self._loaded: Model | None = None
+        self._relied: Mapping[str, tuple[str, Application]] = {}
         self._known_judge: Judge | None = None
         self._local: LocalCheck | None = None
+        self._asked_for: tuple[str, ...] = ()
 
     def execute(self, publish: bool) -> tuple[Model, Report]:
         """Runs all phases; the file gets its name last."""
@@ -135,13 +127,16 @@ class _Run:
             self._watch(ctx)
             report.rounds = pipeline.run(ctx, self._options.instruments)
         staged = self._settle(ctx, pipeline, report)
-        collect(report, ctx)
-        report.local = self._local.to_dict() if self._local is not None else {}
-        model = model.pruned()
-        report.after = measure(model)
-        if staged is not None:
+        try:
+            collect(report, ctx, self._asked_for)
+            report.local = self._local.to_dict() if self._local is not None else {}
+            model = model.pruned()
+            report.after = measure(model)
             with self._phase("save"):
                 report.after = self._close(staged, report, publish)
+        except BaseException:
+            staged.discard()
+            raise
         report.seconds = self._seconds
         self._keep_log(ctx, report)
         ctx.journal.detach()
@@ -174,6 +169,8 @@ class _Run:
     def _load(self) -> Model:
         options = self._options
         model = load(self._source, freeze_initializers=options.freeze_initializers)
+        if options.verify not in ("off", "local"):
+            self._loaded = model.copy()
         if options.opset == "fused":
             model = self._with_fused_operators(model)
         elif isinstance(options.opset, int):
@@ -200,6 +197,7 @@ class _Run:
             fp=options.fp,
             objective=options.optimize_for,
             target=options.target,
+            layout=options.layout,
             growth=growth,
             keep=tuple(options.keep),
             keep_functions=tuple(options.keep_functions),
@@ -211,6 +209,7 @@ class _Run:
         """The passes to run; rules to skip are banned for the run."""
         options = self._options
         extra = extensions(options.rules, options.plugins)
+        self._asked_for = tuple(item.name for item in extra) if options.replay is None else ()
         ctx.banned |= {item.name for item in (*default_registry, *extra)} & set(options.skip)
         ctx.forgiven = frozenset(item.name for item in default_registry) - {item.name for item in extra}
         skip = [name for name in options.skip if name not in ctx.banned or name in self._catalogue.PASSES]
@@ -219,17 +218,19 @@ class _Run:
         return self._catalogue.named_pipeline([n for n in options.passes if n not in skip], extra)
 
     def _watch(self, ctx: Context) -> None:
-        """Has each application checked, where the options ask for that."""
-        mode = self._options.verify
-        if mode in ("full", "local"):
-            from optimizer.verify import LocalCheck
+        """Has each application checked, and close choices timed, where the options ask for that."""
+        mode, measured = self._options.verify, self._options.measure
+        if mode in ("off", "whole") and not measured:
+            return
+        from optimizer.verify import LocalCheck, ModelRace, SavedModelCheck
 
+        if mode in ("full", "local"):
             self._local = LocalCheck()
             ctx.check = self._guarded(self._local)
         elif mode == "each":
-            from optimizer.verify import SavedModelCheck
-
             ctx.check = self._guarded(SavedModelCheck(ctx, self._judge()))
+        if measured:
+            ctx.race = ModelRace(lambda: next((c.feeds for c in self._judge().reference.cases), None))
 
     def _guarded(self, check: ApplicationCheck) -> ApplicationCheck:
         """The check itself, or one that ends the run at the first fault."""
@@ -240,14 +241,21 @@ class _Run:
             fault = check(ctx, application)
             if fault is not None:
                 where = f"{application.rule} at {application.anchor}"
-                raise VerificationFailed(f"rewrite {where} is wrong: {fault}; leave it out with --skip")
+                raise VerificationFailed(f"rewrite {where} is wrong: {fault}; {self._advice()}")
             return None
 
         return judge
 
+    def _advice(self) -> str:
+        """What to do about a comparison that failed."""
+        ceiling = self._options.max_abs_error
+        if ceiling is None:
+            return "leave the rewrite out with option 'skip'"
+        return f"option 'max_abs_error' allows {ceiling:g}: raise it, or set option 'fp' to strict"
+
     # ---------------------------------------------------------------- after
 
-    def _settle(self, ctx: Context, pipeline: Pipeline, report: Report) -> Staged | None:
+    def _settle(self, ctx: Context, pipeline: Pipeline, report: Report) -> Staged:
         """Writes and verifies; undoes what is guilty and goes on, until the result passes."""
         for _ in range(MAX_ROLLBACKS):
             with self._phase("save"):
@@ -258,7 +266,7 @@ class _Run:
                     annotate=self._options.annotate,
                 )
             try:
-                fault, focus = self._verify(staged, report)
+                fault, focus = self._verify(ctx, staged, report)
             except BaseException:
                 staged.discard()
                 raise
@@ -266,28 +274,29 @@ class _Run:
                 return staged
             staged.discard()
             if not self._options.rollback:
-                raise VerificationFailed(f"the result differs from the original: {fault}")
+                raise VerificationFailed(f"the result differs from the original: {fault}; {self._advice()}")
             with self._phase("roll back"):
                 self._undo(ctx, fault, focus)
                 report.rounds += pipeline.run(ctx, self._options.instruments)
-        raise VerificationFailed(f"still different after {MAX_ROLLBACKS} roll backs: {fault}")
+        raise VerificationFailed(
+            f"still different after {MAX_ROLLBACKS} roll backs: {fault}; {self._advice()}"
+        )
 
-    def _verify(self, staged: Staged, report: Report) -> tuple[str | None, Focus | None]:
+    def _verify(self, ctx: Context, staged: Staged, report: Report) -> tuple[str | None, Focus | None]:
         """The first fault of the written file and where it showed; fills in the report."""
-        mode = self._options.verify
-        if mode in ("off", "local"):
-            report.verified = "none" if mode == "off" else "local"
-            report.reason = (
-                "not asked for" if mode == "off" else "only single rewrites were checked, as asked"
-            )
-            self._require(report)
-            return None, None
-        with self._phase("verify"):
-            found = self._judge().judge(os.fspath(staged.path))
-        report.verified, report.reason = found.verified, found.reason
-        report.verification = found.to_dict()
-        if not found.ok:
-            return found.faults[0], found.focus
+        if self._options.verify in _LESS:
+            report.verified, report.reason = _LESS[self._options.verify]
+        else:
+            from optimizer.verify import relied_on
+
+            with self._phase("verify"):
+                self._relied = relied_on(ctx, staged.names)
+                kinds = {name: kind for name, (kind, _) in self._relied.items()}
+                found = self._judge().judge(os.fspath(staged.path), relied=kinds)
+            report.verified, report.reason = found.verified, found.reason
+            report.verification = found.to_dict()
+            if not found.ok:
+                return found.faults[0], found.focus
         self._require(report)
         return None, None
 
@@ -309,6 +318,7 @@ class _Run:
                 ranges=options.ranges,
                 freeze_initializers=options.freeze_initializers,
                 data=options.input_data,
+                model=self._loaded,
             )
             self._known_judge = Judge(reference, options.max_abs_error, local=options.verify == "full")
         return self._known_judge
@@ -316,16 +326,16 @@ class _Run:
     def _undo(self, ctx: Context, fault: str, focus: Focus | None) -> None:
         from optimizer.verify import undo_culprit
 
-        if undo_culprit(ctx, self._judge(), fault, focus) is None:
-            raise VerificationFailed(f"the model differs from itself when only loaded and saved: {fault}")
+        if undo_culprit(ctx, self._judge(), fault, focus, self._relied) is None:
+            advice = "" if self._options.max_abs_error is None else f"; {self._advice()}"
+            raise VerificationFailed(
+                f"the model differs from itself when only loaded and saved: {fault}{advice}"
+            )
 
     def _close(self, staged: Staged, report: Report, publish: bool) -> ModelStats:
         """Gives the file its name (or removes it, where nobody asked for a file)."""
-        if not publish:
-            size = staged.path.stat().st_size
-            staged.discard()
-        else:
-            size = staged.commit().bytes
+        size = staged.commit().bytes if publish else staged.path.stat().st_size
+        staged.discard()  # where it has no name of its own
         return replace(report.after, file_bytes=size)
 
     @contextmanager

@@ -64,21 +64,27 @@ def truly_differ(
         seen = not isinstance(old, np.ndarray) or bool(old.size)
         return (fault or ("" if _equal(old, new) else _shown(old, new, np.asarray(old != new)))), seen
     with np.errstate(all="ignore"):
-        if not np.abs(new - old).max(initial=0.0) > 0.0 and np.array_equal(old, new):
+        difference = np.abs(new - old)
+    most = float(difference.max(initial=0.0))
+    if most == 0.0:
+        return "", bool(old.size)
+    if math.isfinite(most):  # and so are all elements of both
+        finite: Any = True
+        seen = True
+    else:
+        if np.array_equal(old, new):
             return "", bool(old.size)
-    finite = np.isfinite(old)
-    seen = bool(finite.any())
-    with np.errstate(all="ignore"):
-        difference = np.where(finite, np.abs(new - old), 0.0)
-    over = finite & ~(difference <= 0.0)
+        finite = np.isfinite(old)
+        seen = bool(finite.any())
+    allowed: Any = COMPUTED * np.asarray(magnitude())
+    if most <= allowed.min(initial=math.inf):
+        return "", seen
+    over = finite & ~(difference <= allowed)
     if over.any():
-        allowed: Any = COMPUTED * np.asarray(magnitude())
+        allowed = allowed + rounding()
         over = finite & ~(difference <= allowed)
         if over.any():
-            allowed = allowed + rounding()
-            over = finite & ~(difference <= allowed)
-            if over.any():
-                return _shown(old, new, over, np.broadcast_to(allowed, old.shape)), seen
+            return _shown(old, new, over, np.broadcast_to(allowed, old.shape)), seen
     return "", seen
 
 
@@ -87,12 +93,18 @@ def largest_of(values: Iterable[Any]) -> float:
     largest = 0.0
     for value in flat(values):
         if isinstance(value, np.ndarray) and value.dtype.kind in "fc" and value.size:
-            magnitude = np.abs(value)
-            found = float(magnitude.max())
+            found = _extent(value)
             if not math.isfinite(found):
-                found = float(np.max(magnitude, where=np.isfinite(magnitude), initial=0.0))
+                found = float(np.max(np.abs(value), where=np.isfinite(value), initial=0.0))
             largest = max(largest, found)
     return largest
+
+
+def _extent(value: Array) -> float:
+    """The largest magnitude; of real numbers without an array of all magnitudes."""
+    if value.dtype.kind == "c":
+        return float(np.abs(value).max())
+    return float(np.maximum(value.max(), -value.min()))
 
 
 def largest_at(values: Iterable[Any], shape: Sequence[int]) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from optimizer.io import save
@@ -14,6 +14,8 @@ from optimizer.verify.verification import Focus
 from optimizer.verify.whole import Judge
 
 IsGood = Callable[[], bool]
+Relied = Mapping[str, tuple[str, Application]]
+"""What ``upstream.relied_on`` gives."""
 
 
 def find_culprit(ctx: Context, is_good: IsGood) -> Application | None:
@@ -68,7 +70,7 @@ def roll_back(ctx: Context, culprit: Application, fault: str) -> int:
 class SavedModelCheck:
     """Judges the model of a run as it is now: saved to a temporary file, compared with the original.
 
-    An instance is an ``ApplicationCheck`` too (``--verify each``): it judges after every application.
+    An instance is an ``ApplicationCheck`` too (``verify="each"``): it judges after every application.
     """
 
     def __init__(self, ctx: Context, judge: Judge, focus: Focus | None = None) -> None:
@@ -121,17 +123,23 @@ def first_wrong(ctx: Context, judge: Judge) -> tuple[Application, str] | None:
     return None if culprit is None else (culprit, fault)
 
 
-def undo_culprit(ctx: Context, judge: Judge, fault: str, focus: Focus | None) -> Application | None:
+def undo_culprit(
+    ctx: Context, judge: Judge, fault: str, focus: Focus | None, relied: Relied | None = None
+) -> Application | None:
     """Finds, undoes and excludes the application that a failed whole check is owed to.
 
     Args:
         fault: what the check said.
         focus: the case and engine it said it about.
+        relied: which application relied on a fact about which tensor.
 
     Returns:
         The culprit; ``None`` where the model fails with nothing applied as well.
     """
-    culprit = find_culprit(ctx, SavedModelCheck(ctx, judge, focus).is_good)
+    if focus is not None and relied and focus.relied in relied:
+        culprit: Application | None = relied[focus.relied][1]
+    else:
+        culprit = find_culprit(ctx, SavedModelCheck(ctx, judge, focus).is_good)
     if culprit is not None:
         roll_back(ctx, culprit, fault)
     return culprit

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import count, islice
 from typing import Any, TypeAlias
@@ -13,7 +12,7 @@ import numpy as np
 
 from optimizer.analysis import Atom, Dim, Elements, Fact, Ratio
 from optimizer.ir import DType, Graph, Value
-from optimizer.runtime.precision import true_dtype
+from optimizer.verify.draws import Draw, floats
 from optimizer.verify.purpose import find_purpose
 from optimizer.verify.region import Region
 from optimizer.verify.rounding import ELEMENTWISE
@@ -33,44 +32,14 @@ _PLENTY = 2000
 _LARGEST = 1 << 22
 """Elements of a boundary value above which sizes are not tried, where others may do."""
 _FEW = 64
-SPARSITY = 0.05
-PERIOD = 16_381
-"""Large tensors repeat after so many elements: a prime, so that no two rows are the same."""
 _HUGE = 100_003
 """A size whose products leave 32 bits."""
 _ON_NUMBERS = ELEMENTWISE | {"Concat", "Gather", "Slice", "Squeeze", "Unsqueeze", "Identity", "Split"}
 _EVEN = (12, 6, 8, 32, 64, 224, 4, 2)
-SPECIAL = (-0.0, 0.0, float("nan"), float("inf"), float("-inf"))
 
 
 class Unsupported(Exception):
     """Nothing can be fed: the text says what stands in the way."""
-
-
-@dataclass(frozen=True, slots=True)
-class Draw:
-    """How floats are drawn.
-
-    Attributes:
-        scale: standard deviation.
-        truth: float64 instead of the value's own element type.
-        special: every eighth element is a zero of either sign, NaN or an infinity, and integers take
-            their whole range where nothing limits them.
-        positive: absolute values.
-        sparse: zero but for one element in twenty, so that single weights and biases show.
-        mixed: the first half is not made sparse.
-        least_count: what sizes and counts given as tensors are at least.
-        copy: number of the draw among those that are otherwise alike.
-    """
-
-    scale: float = 1.0
-    truth: bool = True
-    special: bool = False
-    positive: bool = False
-    sparse: bool = False
-    mixed: bool = False
-    least_count: int = 1
-    copy: int = 0
 
 
 class Boundary:
@@ -141,7 +110,10 @@ class Boundary:
             yield {atom: Dim.of(int(min(size, atom.hi))) for atom, size in sizes.items()}
         yield self._assign(kin, dict.fromkeys(groups, 1))
         yield self._assign(kin, {g: 0 if i == 0 else _PRIMES[i % len(_PRIMES)] for i, g in enumerate(groups)})
+        batch = self._batch_like(kin)
         for size in _EVEN:
+            if size > _EVEN[0] and batch:
+                yield self._assign(kin, {g: 2 if g in batch else size for g in groups})
             yield self._assign(kin, dict.fromkeys(groups, size))
 
     def shapes(self, assignment: Assignment) -> Shapes | None:
@@ -184,7 +156,7 @@ class Boundary:
             if fact.value is not None:
                 array = _known_contents(fact.value, fact.dtype, assignment, rng)
             elif fact.dtype.is_float:
-                array = _floats(fact.dtype, shapes[value], rng, draw)
+                array = floats(fact.dtype, shapes[value], rng, draw)
                 array = np.abs(array) if draw.positive or value in self._non_negative else array
             else:
                 array = self._others(value, fact.dtype, shapes, rng, draw)
@@ -234,12 +206,23 @@ class Boundary:
         if self._reach == 1:
             return self._assign(kin, small)
         planes = {kin[atom] for atom in self._plane_atoms()}
+        batch = next((g for g in groups if g not in planes), None)
+        if batch is not None:
+            small[batch] = 2  # images are large enough: one of each kind has to do
         for start in range(len(_WIDER_PRIMES)):
             wide = iter((*_WIDER_PRIMES[start:], *_WIDER_PRIMES))
             assignment = self._assign(kin, {g: next(wide) if g in planes else small[g] for g in groups})
             if self._shows_windows(assignment):
                 return assignment
         return self._assign(kin, small)
+
+    def _batch_like(self, kin: Mapping[Atom, Atom]) -> set[Atom]:
+        """What counts independent things: along a first axis, and nowhere along a last one."""
+        shapes = [
+            fact.shape for fact in self._facts.values() if fact.shape is not None and len(fact.shape) > 1
+        ]
+        last = {kin[atom] for shape in shapes for atom in shape[-1].leaves}
+        return {kin[atom] for shape in shapes for atom in shape[0].leaves} - last
 
     def _plane_atoms(self) -> set[Atom]:
         """What the image axes of the boundary values depend on."""
@@ -282,23 +265,6 @@ class Boundary:
         if purpose.kind == "shape":
             return rng.integers(draw.least_count, 5, shapes[value]).astype(dtype.numpy)
         return make_values(purpose, dtype, shapes[value], rng, seed=1)
-
-
-def _floats(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator, draw: Draw) -> Array:
-    size = math.prod(shape)
-    few = rng.standard_normal(min(size, PERIOD)) * draw.scale
-    sparse = few * (rng.random(few.size) < SPARSITY) if draw.sparse else few
-    drawn = np.resize(sparse, shape) if few.size else np.zeros(shape)
-    if draw.mixed and drawn.ndim:
-        half = (shape[0] + 1) // 2
-        drawn[:half] = np.resize(few, (half, *shape[1:])) if few.size else 0.0
-    held = true_dtype(dtype.numpy) if draw.truth else dtype.numpy
-    if draw.special and drawn.size:
-        flat = drawn.reshape(-1)
-        places = rng.permutation(flat.size)[: max(1, flat.size // 8)]
-        flat[places] = np.resize(SPECIAL, places.size)
-    with np.errstate(all="ignore"):
-        return drawn.astype(held)
 
 
 def _dims_of(fact: Fact) -> list[Dim]:

@@ -12,6 +12,8 @@ from optimizer.ir import Model, OptimizerError
 from optimizer.runtime import NONE, LimitReached, Session
 from optimizer.runtime.precision import NARROW_FLOATS, NARROW_INTEGERS
 from optimizer.verify.effort import Meter
+from optimizer.verify.rehearsal import Fatal, Rehearsal
+from optimizer.verify.upstream import Watch
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes"
 
@@ -24,7 +26,7 @@ class EngineError(OptimizerError):
 
     Attributes:
         engine: its name.
-        stage: ``load``, ``feed`` or ``run``.
+        stage: ``load``, ``feed`` or ``run``; ``survive`` where a run would end the process.
     """
 
     def __init__(self, engine: str, stage: str, reason: object) -> None:
@@ -50,6 +52,9 @@ class OnnxRuntime:
     Args:
         source: a path (external data is found beside it) or a serialized model.
         optimize: switch all graph optimizations on.
+        prepack: bring constant weights into a layout of their own, as by default. Kernels for such weights
+            may add up in another order than those for weights that are computed; without it, all are alike.
+        model: the same, loaded: then what would end the process is found out first (see ``Rehearsal``).
 
     Raises:
         EngineError: it cannot load the model.
@@ -57,14 +62,24 @@ class OnnxRuntime:
 
     name = "onnxruntime"
 
-    def __init__(self, source: Source, *, optimize: bool = False) -> None:
+    def __init__(
+        self, source: Source, *, optimize: bool = False, prepack: bool = True, model: Model | None = None
+    ) -> None:
         import onnxruntime
+
+        self._rehearsal = None if model is None else Rehearsal(model)
+        if optimize and self._rehearsal is not None and self._rehearsal.needed:
+            raise EngineError(
+                self.name, "load", "it may divide the smallest integer by -1 while it optimizes"
+            )
 
         level = onnxruntime.GraphOptimizationLevel
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = level.ORT_ENABLE_ALL if optimize else level.ORT_DISABLE_ALL
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 4
+        if not prepack:
+            options.add_session_config_entry("session.disable_prepacking", "1")
         given = source if isinstance(source, bytes) else os.fspath(source)
         try:
             self._session = onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
@@ -81,12 +96,23 @@ class OnnxRuntime:
         for name, value in feeds.items():
             if isinstance(value, np.ndarray) and value.dtype in NOT_FED:
                 raise EngineError(self.name, "feed", f"input '{name}' of {value.dtype.name}")
+        self._rehearse(feeds)
         given = {name: _plain(value) for name, value in feeds.items()}
         try:
             found = self._session.run(self._outputs, given)
         except Exception as error:
             raise EngineError(self.name, "run", error) from error
         return dict(zip(self._outputs, found, strict=True))
+
+    def _rehearse(self, feeds: Mapping[str, Any]) -> None:
+        try:
+            if self._rehearsal is not None:
+                self._rehearsal.run(feeds)
+        except Fatal as error:
+            raise EngineError(self.name, "survive", error) from error
+        except OptimizerError as error:
+            doubt = f"it may divide the smallest integer by -1, and cannot be tried first: {error}"
+            raise EngineError(self.name, "run", doubt) from error
 
 
 class NumPy:
@@ -96,6 +122,7 @@ class NumPy:
         model: what to run.
         limit: give up on a run that takes more work, in multiplications.
         truth: compute every float tensor in float64.
+        watch: looks at what each node gives.
 
     Raises:
         EngineError: it has no kernel for one of the operators.
@@ -103,10 +130,12 @@ class NumPy:
 
     name = "numpy"
 
-    def __init__(self, model: Model, *, limit: int | None = None, truth: bool = False) -> None:
+    def __init__(
+        self, model: Model, *, limit: int | None = None, truth: bool = False, watch: Watch | None = None
+    ) -> None:
         self._meter = Meter(limit)
         try:
-            self._session = Session(model, before_node=self._meter, truth=truth)
+            self._session = Session(model, before_node=self._meter, truth=truth, after_node=watch)
         except OptimizerError as error:
             raise EngineError(self.name, "load", error) from error
 

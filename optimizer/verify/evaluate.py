@@ -10,6 +10,7 @@ import numpy as np
 from optimizer.ir import Attribute, Function, Node, Value
 from optimizer.runtime import Call, ExecutionContext, ExecutionError, LimitReached, Options
 from optimizer.runtime.compiler import Compiler
+from optimizer.runtime.plan import checked_kernel
 from optimizer.runtime.registry import KernelFunction
 from optimizer.verify.effort import Meter
 from optimizer.verify.rounding import listed, propagate
@@ -44,11 +45,11 @@ class Evaluator:
         self.side = side
         self._context = ExecutionContext(Options(truth=truth, max_bytes=8 * MOST_ELEMENTS))
         compiler = Compiler(side.graph, self._context, side.graph.opsets, functions, bindings or {})
-        self._steps: list[tuple[Node, KernelFunction, Call]] = []
+        self._steps: list[tuple[Node, KernelFunction, KernelFunction, Call]] = []
         for node in side.nodes:
-            run, call = compiler.step(node)
+            kernel, call = compiler.step(node)
             call.key = side.origin[node.id]  # random ops draw by it: the same node draws the same
-            self._steps.append((node, run, call))
+            self._steps.append((node, kernel.run, checked_kernel(kernel.run, kernel, call), call))
 
     def run(self, given: Mapping[Value, Any], limit: int | None = None) -> dict[Value, Any]:
         """Every value of the side, from boundary values and constants (values of its graph).
@@ -64,10 +65,10 @@ class Evaluator:
         meter = Meter(limit)
         self._context.begin()
         with np.errstate(all="ignore"):
-            for node, run, call in self._steps:
+            for node, _, run, call in self._steps:
                 inputs = [None if v is None else values[v] for v in node.operands]
                 meter(node, inputs)
-                if any(np.size(x) > MOST_ELEMENTS for x in inputs if isinstance(x, np.ndarray)):
+                if any(isinstance(x, np.ndarray) and x.size > MOST_ELEMENTS for x in inputs):
                     raise LimitReached("a tensor is larger than a check is meant for")
                 try:
                     results = listed(run(call, *inputs))
@@ -91,7 +92,7 @@ class Evaluator:
         """
         known: dict[Value, Array | None] = dict(errors)
         with np.errstate(all="ignore"):
-            for node, run, call in self._steps:
+            for node, run, _, call in self._steps:
                 inputs = [None if v is None else values[v] for v in node.operands]
                 carried = [None if v is None else known.get(v) for v in node.operands]
                 if all(e is None for e in carried):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -26,6 +27,12 @@ from optimizer.verify.purpose import Purpose, find_purpose
 from optimizer.verify.values import Fill, generator, make_values
 
 DEFAULT_SIZE = 2
+
+
+MAX_ELEMENTS = 1 << 40
+"""Elements of one input; beyond, no machine holds it, and NumPy says so in many ways."""
+MAX_RANK = 64
+"""Dimensions of a NumPy array."""
 
 
 class NoFeed(OptimizerError):
@@ -58,7 +65,7 @@ class FeedMaker:
         by 1 + 2**-7, so that a default that was taken for a constant shows.
 
         Raises:
-            NoFeed: there is an input of a type that no values can be made for.
+            NoFeed: there is an input of a type or size that no values can be made for.
         """
         feeds = {
             info.name: self._value(info.name, info.type, generator(info.name, seed), seed, sizes, fill)
@@ -85,6 +92,8 @@ class FeedMaker:
         if not isinstance(declared, TensorType) or declared.dtype is DType.UNDEFINED or declared.sparse:
             raise NoFeed(f"no values can be made up for input '{name}': give it a dense tensor type")
         shape = concrete_shape(name, declared, sizes)
+        if len(shape) > MAX_RANK or math.prod(max(size, 1) for size in shape) > MAX_ELEMENTS:
+            raise NoFeed(f"no values can be made for input '{name}': shape {list(shape)} is too large")
         purpose = self._purposes.get(name, Purpose())
         return make_values(purpose, declared.dtype, shape, rng, fill=fill, seed=seed)
 

@@ -13,26 +13,26 @@ AGREEMENT = 1e-6
 """How far a written constant may be from the number it stands for, relatively."""
 
 IMPLIED = (
-    1 / 6,
+    1 / 6,  # HardSigmoid, HardSwish
     1 / 3,
-    math.sqrt(2),
+    math.sqrt(2),  # Gelu: x / sqrt(2)
     1 / math.sqrt(2),
-    math.sqrt(2 / math.pi),
-    2 / math.sqrt(math.pi),
-    1 / math.sqrt(2 * math.pi),
-    0.044715,
-    math.sqrt(2 / math.pi) * 0.044715,
-    0.035677408136300125,
-    math.log(2),
+    math.sqrt(2 / math.pi),  # Gelu by tanh
+    2 / math.sqrt(math.pi),  # the slope of Erf at 0
+    1 / math.sqrt(2 * math.pi),  # the normal density
+    0.044715,  # Gelu by tanh: of the cube
+    math.sqrt(2 / math.pi) * 0.044715,  # both multiplied out
+    math.log(2),  # bases of Exp and Log
     1 / math.log(2),
     math.pi,
-    1.702,
-    1.6732632423543772,
-    1.0507009873554805,
-    0.1,
+    1.702,  # Gelu by Sigmoid
+    1.6732632423543772,  # Selu: alpha
+    1.0507009873554805,  # Selu: gamma
+    0.1,  # decimal numbers that no binary fraction is: slopes of LeakyRelu, HardSigmoid
     0.2,
     0.01,
 )
+"""What the new operator computes with exactly, and a float32 holds rounded."""
 
 
 def implied_values(region: Region) -> dict[Value, float]:

@@ -84,7 +84,7 @@ def _limit(path: object, data: Mapping[str, Any]) -> Limit:
 
 
 def read_baseline(path: str | PathLike[str]) -> dict[str, float]:
-    """The max-abs-error of each output in a result that ``oinfer check --json`` wrote.
+    """The max-abs-error of each output in a result of a comparison that was written as JSON.
 
     Raises:
         UsageError: it is no such file.
@@ -96,5 +96,5 @@ def read_baseline(path: str | PathLike[str]) -> dict[str, float]:
             name, error = output["name"], float(output["error"]["max_abs"])
             found[name] = max(error, found.get(name, 0.0))
     except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{path} is no result of check --json: {type(error).__name__}: {error}") from error
+        raise UsageError(f"{path} is no result of a comparison: {type(error).__name__}: {error}") from error
     return found

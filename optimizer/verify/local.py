@@ -14,11 +14,11 @@ from optimizer.verify.boundary import Boundary, Memory, Unsupported
 from optimizer.verify.cost import MAX_WORK, SMALL_WORK, smaller_sizes, window_reach, work_of
 from optimizer.verify.implied import has_implied_attributes, implied_values
 from optimizer.verify.region import Pairs, Region, TooLarge, Views, find_region, is_told, views_of
-from optimizer.verify.repeats import region_key, structure_key
-from optimizer.verify.trial import TOO_LONG, Trial, Undecided
+from optimizer.verify.repeats import has_large_constants, region_key, structure_key
+from optimizer.verify.trial import MODERATE, SCALES, TOO_LONG, Trial, Undecided
 
 REPEATS = 2
-"""How often regions that look the same in every respect are checked."""
+"""How often regions that look the same but for the contents of large constants are checked."""
 LEVELS = 3
 """Levels of producers taken in above a region that fails, or cannot be judged, on its own."""
 ALL_WORK = 50_000_000_000
@@ -130,19 +130,25 @@ class LocalCheck:
     def _judge(self, ctx: Context, application: Application, views: Views, region: Region) -> str | None:
         known = ctx.facts(views.graph)
         facts = {value: known.of(value) for value in region.boundary}
-        key = region_key(region, facts)
-        if key is not None and self._passed["same", application.rule, key] >= REPEATS:
-            raise Repeated
         bindings = _bindings(ctx, application)
-        for side in (region.before, region.after):
-            for attribute in (a for node in side.nodes for a in node.attributes.values()):
-                if attribute.reference and attribute.reference not in bindings:
-                    raise Undecided("an attribute of the function around it is open")
-        look = structure_key(region, facts)
-        brief = key is None and self._passed["like", application.rule, look] > 0
+        sides = (region.before, region.after)
+        attributes = [a for side in sides for node in side.nodes for a in node.attributes.values()]
+        open_ones = {attribute.reference for attribute in attributes if attribute.reference}
+        if not open_ones <= bindings.keys():
+            raise Undecided("an attribute of the function around it is open")
+        relied = tuple(value in [v for v, _ in application.facts] for value in region.boundary)
+        around = application.rule, relied, application.scope if open_ones else ()
+        key = region_key(region, facts)
+        if key is not None:
+            # Where no constant is large either, the same inputs would be tried once more.
+            often = REPEATS if has_large_constants(region) else 1
+            if self._passed["same", key, around] >= often:
+                raise Repeated
+        look = structure_key(region, facts, numbers=not _computed_weights(region))
+        brief = self._passed["like", look, around] > 0
         fault = self._try(ctx, application, region, facts, bindings, brief)
         if fault is None:
-            self._passed.update([("same", application.rule, key), ("like", application.rule, look)])
+            self._passed.update([("same", key, around), ("like", look, around)])
             if brief:
                 self.skipped[BRIEFLY] += 1
         return fault
@@ -170,6 +176,7 @@ class LocalCheck:
                 seed=self._seed,
                 implied=implied,
                 brief=brief or work > FULL_WORK,
+                scales=MODERATE if application.tag is Exactness.E3 else SCALES,
             )
             self.spent += work * (2 if brief else 6)
             return judge.run(boundary)

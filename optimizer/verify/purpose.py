@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from optimizer.ir import Function, Graph, Node, Value
 
-Kind = Literal["index", "shape", "choice", "mask", "position", "value"]
+Kind = Literal["index", "shape", "choice", "mask", "factor", "step", "position", "value"]
 SizeOf: TypeAlias = Callable[[Graph, Value], "Sequence[int | None] | None"]
 Functions: TypeAlias = Mapping[tuple[str, str, str], Function]
 
@@ -21,7 +21,8 @@ class Purpose:
 
     Attributes:
         kind: ``index`` into a table, ``shape`` or count (small and positive), ``choice`` (compared
-            with constants), ``mask``, ``position``, or any ``value``.
+            with constants), ``mask``, ``factor`` (of a Resize), ``step`` (the scale of a quantization),
+            ``position``, or any ``value``.
         limit: rows of the smallest table an index goes into, where known.
         choices: the constants a choice is compared with.
     """
@@ -40,6 +41,14 @@ _COUNTS = {
     ("Reshape", 1), ("Expand", 1), ("Tile", 1), ("ConstantOfShape", 0), ("Range", 0), ("Range", 1),
     ("Range", 2), ("Resize", 3), ("Slice", 1), ("Slice", 2), ("Slice", 4), ("TopK", 1), ("Split", 1),
     ("Loop", 0), ("Pad", 1), ("NonMaxSuppression", 2), ("EyeLike", 0), ("AffineGrid", 1),
+    ("STFT", 1), ("STFT", 3), ("DFT", 1), ("HannWindow", 0), ("HammingWindow", 0), ("BlackmanWindow", 0),
+    ("MelWeightMatrix", 0), ("MelWeightMatrix", 1), ("Col2Im", 1), ("Col2Im", 2), ("CenterCropPad", 1),
+}  # fmt: skip
+_FACTORS = {("Resize", 2), ("Upsample", 1)}
+_STEPS = {
+    ("QuantizeLinear", 1), ("DequantizeLinear", 1),
+    ("QLinearConv", 1), ("QLinearConv", 4), ("QLinearConv", 6),
+    ("QLinearMatMul", 1), ("QLinearMatMul", 4), ("QLinearMatMul", 6),
 }  # fmt: skip
 _CONDITIONS = {("Not", 0), ("If", 0), ("Compress", 1), ("Where", 0)}
 _CONDITIONS |= {(op, slot) for op in ("And", "Or", "Xor") for slot in (0, 1)}
@@ -61,7 +70,7 @@ def find_purpose(graph: Graph, value: Value, size_of: SizeOf, functions: Functio
         limit = min(limits) if limits else None
         return Purpose("position" if "position" in name else "index", limit)
     choices = tuple(dict.fromkeys(c for p in found for c in p.choices))
-    for kind in ("shape", "choice", "mask"):
+    for kind in ("shape", "choice", "mask", "factor", "step"):
         if any(p.kind == kind for p in found):
             return Purpose(kind, choices=choices)
     return Purpose("position" if "position" in name else "value")
@@ -100,6 +109,8 @@ def _wanted(graph: Graph, node: Node, slot: int, size_of: SizeOf) -> Purpose | N
         return Purpose("index", int(depth.reshape(-1)[0]) if depth is not None and depth.size else None)
     if key in _COUNTS:
         return Purpose("shape")
+    if key in _FACTORS or key in _STEPS:
+        return Purpose("factor" if key in _FACTORS else "step")
     if node.op_type in _COMPARES:
         other = graph.const(node.input(1 - slot)) if slot < 2 else None
         if other is not None and 0 < other.size <= 8 and other.dtype.kind in "iu":

@@ -103,13 +103,12 @@ class Reducer:
         return model
 
     def _bodies(self, model: Model) -> Model:
-        """Each If as one of its branches."""
+        """Each If as one of its branches, each Loop and Scan as one iteration."""
         for node in model.graph.nodes:
-            if node.op_type == "If":
-                for name, _ in node.bodies:
-                    smaller = _with_branch(model, node.id, name)
-                    if self._still(smaller):
-                        return self._nodes(smaller)
+            for name, _ in node.bodies if node.op_type in ("If", "Loop", "Scan") else ():
+                smaller = with_body(model, node.id, name)
+                if self._still(smaller) and smaller is not None:
+                    return self._bodies(self._nodes(smaller))
         return model
 
     # ---------------------------------------------------------------- inputs, dims, numbers
@@ -174,24 +173,65 @@ def _above(graph: Graph, value: Value) -> frozenset[int]:
     return frozenset(found)
 
 
-def _with_branch(model: Model, key: int, name: str) -> Model:
-    """The model with an If replaced by what one of its branches does."""
+def with_body(model: Model, key: int, name: str) -> Model | None:
+    """The model with a node replaced by what its body does: a branch, or one iteration."""
     twin = model.copy()
     graph = twin.graph
     owner = graph.node(key)
     position = [n for n, _ in owner.bodies].index(name)
     body = dict(owner.bodies)[name]
-    local = dict(zip(body.captures, owner.captures_of(position), strict=True))
+    given = [value for value in _given_to_body(graph, owner) if value is not None]
+    if len(given) != len(body.inputs):
+        return None
+    local = dict(zip((*body.captures, *body.inputs), (*owner.captures_of(position), *given), strict=True))
     for value in body.constants:
         tensor = body.tensor(value)
         assert tensor is not None
         local[value] = graph.add_constant(tensor)
     for node in body.topological():
         copy_node(graph, _without_names(node), local)
-    for index, value in enumerate(body.outputs):
-        graph.replace_uses(owner.value(index), local[value])
+    results = [local[value] for value in body.outputs]
+    for index, value in enumerate(_given_by_body(graph, owner, results)):
+        graph.replace_uses(owner.value(index), value)
     graph.erase(owner)
     return twin
+
+
+def _given_to_body(graph: Graph, owner: Node) -> list[Value | None]:
+    """What the first iteration of a Loop or Scan sees; nothing for an If."""
+    if owner.op_type == "Loop":
+        start = [graph.add_constant(np.asarray(x)) for x in (np.int64(0), np.bool_(True))]
+        return [*start, *owner.inputs[2:]]
+    if owner.op_type == "Scan":
+        scanned = owner.attr("num_scan_inputs", 0)
+        states, sequences = (
+            owner.inputs[: len(owner.inputs) - scanned],
+            owner.inputs[len(owner.inputs) - scanned :],
+        )
+        axes = owner.attr("scan_input_axes") or (0,) * scanned
+        first = graph.add_constant(np.int64(0))
+        taken = [
+            graph.add("Gather", (v, first), {"axis": a}).value() for v, a in zip(sequences, axes, strict=True)
+        ]
+        return [*states, *taken]
+    return []
+
+
+def _given_by_body(graph: Graph, owner: Node, results: Sequence[Value]) -> list[Value]:
+    """The outputs of the owner after one iteration: what is collected is a stack of one."""
+    if owner.op_type == "If":
+        return list(results)
+    scanned = owner.attr("num_scan_inputs", 0) if owner.op_type == "Scan" else 2
+    kept, skipped = len(owner.inputs) - scanned, int(owner.op_type == "Loop")
+    states, collected = results[skipped : skipped + kept], results[skipped + kept :]
+    axes = owner.attr("scan_output_axes") or (0,) * len(collected)
+    return [*states, *(_stacked(graph, v, axis) for v, axis in zip(collected, axes, strict=True))]
+
+
+def _stacked(graph: Graph, value: Value, axis: int) -> Value:
+    if graph.opset() < 13:
+        return graph.add("Unsqueeze", (value,), {"axes": [axis]}).value()
+    return graph.add("Unsqueeze", (value, graph.add_constant(np.asarray([axis])))).value()
 
 
 def _without_names(node: Node) -> Node:

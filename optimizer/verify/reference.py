@@ -15,7 +15,7 @@ import numpy as np
 from optimizer.analysis import SizeRange
 from optimizer.analysis.specialize import specialize
 from optimizer.io import load, read_data_sets
-from optimizer.ir import UsageError
+from optimizer.ir import Model, UsageError
 from optimizer.verify.engines import Engine, EngineError, NumPy, OnnxRuntime, Source
 from optimizer.verify.feeds import FeedMaker, NoFeed, check_feed
 from optimizer.verify.metrics import OutputError, compare_values
@@ -81,9 +81,10 @@ class Reference:
         ranges: sizes that open dims may have; no other is tried.
         freeze_initializers: initializers that are also inputs were taken for constants.
         data: a folder with inputs to take instead of made ones (see ``optimizer.io.read_data_sets``).
+        model: what ``source`` holds, where it has just been loaded; nobody else may change it.
 
     Attributes:
-        model: the original, loaded anew, with the fixed sizes.
+        model: the original, with the fixed sizes.
         notes: what a report should say about the cases.
     """
 
@@ -98,8 +99,9 @@ class Reference:
         ranges: Mapping[str, SizeRange] | None = None,
         freeze_initializers: bool = False,
         data: str | os.PathLike[str] | None = None,
+        model: Model | None = None,
     ) -> None:
-        self.model = load(source, freeze_initializers=freeze_initializers)
+        self.model = load(source, freeze_initializers=freeze_initializers) if model is None else model
         if input_shapes or dims:
             specialize(self.model, input_shapes or {}, dims or {})
         self.notes: list[str] = []
@@ -110,12 +112,13 @@ class Reference:
         self._ranges = ranges or {}
         self._maker = FeedMaker(self.model)
         self._noise: dict[int, dict[str, Noise]] = {}
+        self._moved: dict[int, dict[str, Noise]] = {}
         self._reason = ""
 
     @cached_property
     def engine(self) -> Engine | None:
         """What runs the original: onnxruntime, else the NumPy executor, else nothing."""
-        for make in (lambda: OnnxRuntime(self._source), lambda: NumPy(self.model)):
+        for make in (lambda: OnnxRuntime(self._source, model=self.model), lambda: NumPy(self.model)):
             try:
                 return make()
             except EngineError as error:
@@ -191,11 +194,17 @@ class Reference:
                 break
         return steps
 
-    def noise(self, index: int) -> Mapping[str, Noise]:
-        """How much each output of case ``index`` changes when nothing that matters does."""
-        if index not in self._noise:
-            self._noise[index] = self._measure_noise(self.cases[index])
-        return self._noise[index]
+    def noise(self, index: int, *, brief: bool = False) -> Mapping[str, Noise]:
+        """How much each output of case ``index`` changes when nothing that matters does.
+
+        Args:
+            brief: only what moving the inputs does; onnxruntime's optimizations are left out.
+        """
+        known = self._moved if brief else self._noise
+        if index not in known:
+            case = self.cases[index]
+            known[index] = self._when_moved(case) if brief else self._when_optimized(case, index)
+        return known[index]
 
     # ---------------------------------------------------------------- cases
 
@@ -234,46 +243,67 @@ class Reference:
 
     # ---------------------------------------------------------------- noise
 
-    def _measure_noise(self, case: Case) -> dict[str, Noise]:
-        """Optimizations on against off, and the inputs moved by one unit in the last place, twice."""
+    def _when_moved(self, case: Case) -> dict[str, Noise]:
+        """The inputs moved by one unit in the last place, twice."""
         assert self.engine is not None
-        runs = [(self.engine, _nudged(case.feeds, seed)) for seed in (0, 1)]
-        if self._optimized is not None:
-            runs.append((self._optimized, case.feeds))
         found = dict.fromkeys(case.expected, Noise())
-        for engine, feeds in runs:
-            try:
-                outputs = engine.run(feeds)
-            except EngineError:
-                continue
-            for name, expected in case.expected.items():
-                found[name] = _louder(found[name], compare_values(expected, outputs[name]))
+        for seed in (0, 1):
+            found = _heard(found, case, self.engine, _nudged(case.feeds, seed))
         return found
+
+    def _when_optimized(self, case: Case, index: int) -> dict[str, Noise]:
+        """The same, and onnxruntime's optimizations on against off."""
+        moved = dict(self.noise(index, brief=True))
+        return moved if self._optimized is None else _heard(moved, case, self._optimized, case.feeds)
 
     @cached_property
     def _optimized(self) -> OnnxRuntime | None:
         if not isinstance(self.engine, OnnxRuntime):
             return None
         try:
-            return OnnxRuntime(self._source, optimize=True)
+            return OnnxRuntime(self._source, optimize=True, model=self.model)
         except EngineError:
             return None
 
     def redraw(self, index: int) -> bool:
         """Draws the inputs of a case uniformly from [0, 1) instead, where that makes it less chaotic."""
         old = self.cases[index]
-        before = max((n.floor for n in self.noise(index).values()), default=0.0)
+        if old.name:  # the user's own, or a step that follows from others
+            return False
+        before = _loudest(self.noise(index))
         try:
             calmer = self._case(old.sizes, old.seed, "uniform")
         except EngineError:
             return False
-        noise = self._measure_noise(calmer)
-        if max((n.floor for n in noise.values()), default=0.0) >= before:
+        noise = self._when_moved(calmer)
+        if _loudest(noise) >= before:
             return False
-        self.notes.append(f"chaotic on normal values ({before:.1g}): inputs in [0, 1) taken for {old.label}")
+        how = "unstable" if before[0] else f"{before[1]:.1g}"
+        self.notes.append(f"chaotic on normal values ({how}): inputs in [0, 1) taken for {old.label}")
         self.cases = (*self.cases[:index], calmer, *self.cases[index + 1 :])
-        self._noise[index] = noise
+        self._noise.pop(index, None)
+        self._moved[index] = noise
         return True
+
+
+def _heard(
+    noise: Mapping[str, Noise], case: Case, engine: Engine, feeds: Mapping[str, Any]
+) -> dict[str, Noise]:
+    """The noise, with what these feeds change against the case; as it is where they do not run."""
+    try:
+        outputs = engine.run(feeds)
+    except EngineError:
+        return dict(noise)
+    return {
+        name: _louder(noise[name], compare_values(expected, outputs[name]))
+        for name, expected in case.expected.items()
+    }
+
+
+def _loudest(noise: Mapping[str, Noise]) -> tuple[bool, float]:
+    """The noise of the worst output, to be compared."""
+    found = noise.values()
+    return any(n.unstable for n in found), max((n.floor for n in found), default=0.0)
 
 
 def _louder(noise: Noise, found: OutputError) -> Noise:

@@ -12,6 +12,8 @@ from optimizer.verify.sides import Side
 
 SMALL = 64
 """Constants of up to so many elements are part of the look; larger ones only by type and shape."""
+_GEOMETRY = {"kernel_shape": 2, "strides": 2, "dilations": 2, "pads": 1}
+"""Attributes of windows, and from what number on all are alike."""
 
 
 def region_key(region: Region, facts: Mapping[Value, Fact]) -> Hashable:
@@ -24,9 +26,19 @@ def region_key(region: Region, facts: Mapping[Value, Fact]) -> Hashable:
     return _Look().of(region, facts)
 
 
-def structure_key(region: Region, facts: Mapping[Value, Fact]) -> Hashable:
-    """Equal for regions that differ in sizes above 1 and the contents of constants at most."""
-    return _Structure().of(region, facts)
+def has_large_constants(region: Region) -> bool:
+    """Whether a constant is part of the look by type and shape only."""
+    sides = (region.before, region.after)
+    return any(tensor.size > SMALL for side in sides for tensor in side.constants.values())
+
+
+def structure_key(region: Region, facts: Mapping[Value, Fact], *, numbers: bool) -> Hashable:
+    """Equal for regions that differ in sizes above 1, windows and the contents of constants at most.
+
+    Args:
+        numbers: constants of one element have to be the same as well.
+    """
+    return numbers, _Structure(numbers).of(region, facts)
 
 
 class _Look:
@@ -92,16 +104,20 @@ class _Look:
 
 
 class _Structure(_Look):
-    """The same, but a size is 0, 1 or more, an open dim one of those met, a constant its type and rank."""
+    """The same, but a size, stride or pad is 0, 1 or more, a constant its type; open dims are numbered."""
 
-    def __init__(self) -> None:
+    def __init__(self, numbers: bool) -> None:
         super().__init__()
         self._dims: dict[Dim, int] = {}
+        self._numbers = numbers
 
     def _tensor(self, tensor: Tensor) -> Hashable:
-        return int(tensor.dtype), tuple(min(size, 2) for size in tensor.shape)
+        number = tensor.digest if self._numbers and tensor.size == 1 else b""
+        return int(tensor.dtype), tuple(min(size, 2) for size in tensor.shape), number
 
     def _attribute(self, name: str, value: Any) -> str:
+        if name in _GEOMETRY and isinstance(value, tuple):
+            return repr([min(size, _GEOMETRY[name]) for size in value])
         return super()._attribute(name, min(value, 2) if name == "group" else value)
 
     def _dim(self, dim: Dim) -> Hashable:

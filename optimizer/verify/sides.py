@@ -67,8 +67,9 @@ def build_side(
 ) -> Side:
     """The cone as a graph: boundary values and constants in, everything else computed."""
     side = Side(Graph(source.name, opsets), constants=cone.constants)
-    for value in (*boundary, *cone.constants):
-        side.local[value] = side.graph.add_input("")
+    given = (*boundary, *cone.constants)
+    vertex = side.graph.add("Input", outputs=len(given), domain=IR_DOMAIN)  # one for all: it is cheaper
+    side.local.update((value, vertex.value(i)) for i, value in enumerate(given))
     for node in cone.nodes.values():
         made = _add_copy(side.graph, node, side.local)
         side.origin[made.id] = node.id

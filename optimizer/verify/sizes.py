@@ -134,11 +134,14 @@ def _assign(
 
 
 def _assign_last(symbols: Symbols, fixed: Mapping[str, int], size: int) -> Sizes:
-    """``size`` for what stands on a last axis, 1 for the others."""
-    return {
-        key: fixed.get(key, size if any(axis == _rank(info) - 1 for info, axis in places) else 1)
-        for key, places in symbols.items()
-    }
+    """``size`` for what stands on a last axis, 1 for the others; the first rank where that is open."""
+
+    def chosen(key: str, places: Sequence[tuple[ValueInfo, int]]) -> int:
+        if key.endswith(":rank"):
+            return _RANKS[0]
+        return size if any(axis == _rank(info) - 1 for info, axis in places) else 1
+
+    return {key: fixed.get(key, chosen(key, places)) for key, places in symbols.items()}
 
 
 def _is_batch(key: str, places: Sequence[tuple[ValueInfo, int]]) -> bool:

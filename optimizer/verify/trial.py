@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,8 @@ from optimizer.ir import Attribute, Function, Tensor, Value
 from optimizer.runtime import ExecutionError, LimitReached, is_exact
 from optimizer.runtime.precision import true_value
 from optimizer.verify.agreement import bits_differ, nearly_differ
-from optimizer.verify.boundary import Assignment, Boundary, Draw
+from optimizer.verify.boundary import Assignment, Boundary
+from optimizer.verify.draws import Draw
 from optimizer.verify.evaluate import Evaluator
 from optimizer.verify.implied import with_implied_attributes
 from optimizer.verify.metrics import same_kind
@@ -26,6 +27,8 @@ MAX_RUN = 4_000_000_000
 """Work of one run of one side, in multiplications, above which a region is not judged."""
 TOO_LONG = "takes too long to run"
 SCALES = (1.0, 0.1, 30.0)
+MODERATE = SCALES[:2]
+"""For rewrites that rely on an assumption about the data: where nothing saturates, they must hold."""
 MAX_ACCEPTED = 3
 
 Functions = Mapping[tuple[str, str, str], Function]
@@ -44,6 +47,7 @@ class Trial:
         implied: numbers that stand in for written constants of the old side, whose attributes then
             stand for what they mean as well.
         brief: one assignment of sizes and one scale have to do.
+        scales: of the values fed.
     """
 
     def __init__(
@@ -56,8 +60,10 @@ class Trial:
         seed: int = 0,
         implied: Mapping[Value, float] | None = None,
         brief: bool = False,
+        scales: Sequence[float] = SCALES,
     ) -> None:
         self._region = region
+        self._scales = scales
         self._functions = functions
         self._exact = exact
         self._bindings = bindings or {}
@@ -103,8 +109,9 @@ class Trial:
         # Past the first sizes (among them ones and zeros) a count of 1 would tell nothing from nothing.
         least = 1 if first else 2
         if self._brief and not self._exact:
-            yield Draw(sparse=True, mixed=mixed)
-            if not mixed:
+            if self._region.fresh:
+                yield Draw(sparse=True, mixed=mixed)
+            if not mixed or not self._region.fresh:
                 yield Draw()
             return
         for copy in range(1 if self._brief else copies):
@@ -113,9 +120,11 @@ class Trial:
                 if first:
                     yield Draw(30.0, truth=False, special=True, copy=copy)
                 continue
-            for scale in SCALES if first else SCALES[:1]:
-                yield Draw(scale, least_count=least, copy=copy)
-            if first and self._region.fresh:
+            sparse = first and bool(self._region.fresh)
+            for scale in self._scales if first else self._scales[:1]:
+                both = sparse and mixed and scale == 1.0
+                yield Draw(scale, least_count=least, copy=copy, sparse=both, mixed=both)
+            if sparse and not mixed:
                 yield Draw(sparse=True, copy=copy)
         if first and not self._compared:
             yield Draw(positive=True)

@@ -21,10 +21,15 @@ class OutputReport:
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """Where a fault showed: the case and the engine that are enough to see it again."""
+    """Where a fault showed: the case and the engine that are enough to see it again.
+
+    Attributes:
+        relied: the tensor about which a fact does not hold that a rewrite relied on.
+    """
 
     case: int
     engine: str
+    relied: str = ""
 
 
 @dataclass(frozen=True, slots=True)

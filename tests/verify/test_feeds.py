@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import ml_dtypes
 import numpy as np
 import pytest
 
-from optimizer.io import parse, to_proto
-from optimizer.ir import Model
-from optimizer.verify import EngineError, FeedMaker, NoFeed, OnnxRuntime, find_sizes, make_feeds
+from optimizer.io import load, parse, to_proto
+from optimizer.ir import DType, Model
+from optimizer.verify import FILLS, EngineError, FeedMaker, NoFeed, OnnxRuntime, find_sizes, make_feeds
 from optimizer.verify.feeds import symbols_of
+from optimizer.verify.purpose import Purpose
+from optimizer.verify.values import Fill, make_values
 
 HEAD = '<ir_version: 9, opset_import: ["" : 18]>'
 
@@ -171,3 +176,103 @@ def test_a_model_that_rejects_all_sizes() -> None:
     found = find_sizes(model, reject, tries=5)
     assert (found.accepted, found.tried) == ((), 5)
     assert "never" in found.reason
+
+
+def test_quantization_steps_and_factors_of_a_resize_are_positive() -> None:
+    model = graph(
+        """(float[1, 3, 4, 4] x, float[4] factors, float step) => (float[a, b, c, d] y) {
+            r = Resize (x, , factors) y = QuantizeLinear (r, step) }"""
+    )
+    for fill in FILLS:
+        for seed in range(3):
+            feeds = make_feeds(model, seed, fill=fill)
+            assert feeds["factors"][:2].tolist() == [1, 1]
+            assert {1, 2, 3} >= set(feeds["factors"].tolist())
+            assert 0 < feeds["step"] < 1
+
+
+FLOATS = [t for t in DType if t.is_float]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda t: t.name)
+def test_fills_of_floats(dtype: DType) -> None:
+    def made(fill: Fill) -> np.ndarray:
+        values = make_values(Purpose(), dtype, (40, 5), np.random.default_rng(0), fill=fill)
+        assert (values.dtype, values.shape) == (dtype.numpy, (40, 5))
+        return values.astype(np.float64)
+
+    limits = ml_dtypes.finfo(dtype.numpy)
+    assert set(np.unique(made("ones"))) == {1.0}
+    if dtype is DType.FLOAT8E8M0:  # powers of two, without zero and signs
+        assert all(np.isfinite(made(fill)).all() for fill in FILLS if fill != "nonfinite")
+        return
+    assert set(np.unique(made("zeros"))) == {0.0}
+    large, low, edges = made("large"), made("denormal"), made("edges")
+    assert min(96, float(limits.max)) <= abs(large).min() <= abs(large).max() <= float(limits.max)
+    assert large.min() < 0 < large.max()
+    assert abs(low).max() <= float(limits.smallest_normal)
+    assert low.min() < 0 < low.max()
+    assert {1.0, float(limits.max), -float(limits.max)} <= set(np.unique(edges))
+    assert np.isfinite(edges).all()
+    if not dtype.name.endswith("UZ"):  # which have one zero
+        assert set(np.signbit(made("signed-zeros")).ravel()) == {False, True}
+    strange = made("nonfinite")
+    assert np.isnan(strange).any() == (dtype is not DType.FLOAT4E2M1)
+    if dtype in (DType.FLOAT, DType.DOUBLE, DType.FLOAT16, DType.BFLOAT16, DType.FLOAT8E5M2):
+        assert {np.inf, -np.inf} <= set(np.unique(strange))
+
+
+@pytest.mark.parametrize("dtype", [t for t in DType if t.is_integer], ids=lambda t: t.name)
+def test_fills_of_integers_reach_the_ends_of_the_type(dtype: DType) -> None:
+    limits = ml_dtypes.iinfo(dtype.numpy)
+    for fill, wanted in (("zeros", {0}), ("ones", {1}), ("large", {limits.min, limits.max})):
+        made = make_values(Purpose(), dtype, (40,), np.random.default_rng(0), fill=fill)  # type: ignore[arg-type]
+        assert {int(v) for v in made} == {int(v) for v in wanted}
+    edges = make_values(Purpose(), dtype, (80,), np.random.default_rng(0), fill="edges")
+    assert {int(limits.min), int(limits.max), 0, 1} <= {int(v) for v in edges}
+
+
+@pytest.mark.parametrize("fill", FILLS)
+def test_what_has_a_purpose_keeps_to_it_under_every_fill(fill: Fill) -> None:
+    model = graph(
+        """(int64[99] ids, int64[2] sizes, int64[7] position_ids, bool[9] m) => (float[b, c] y) {
+            a = Gather (t, ids) p = Gather (t, position_ids) y = Expand (a, sizes) z = Where (m, p, p) }""",
+        t=TABLE,
+    )
+    for seed in range(3):
+        feeds = make_feeds(model, seed, fill=fill)
+        assert 0 <= feeds["ids"].min() <= feeds["ids"].max() < 50
+        assert feeds["position_ids"].tolist() == [*range(7)]
+        assert 1 <= feeds["sizes"].min() <= feeds["sizes"].max() <= 3
+    assert fill != "edges" or set(feeds["ids"].tolist()) == {0, 49}
+
+
+@pytest.mark.parametrize("shape", ["1," * 69 + "1", "4611686018427387904,n", "9223372036854775807,0"])
+def test_no_values_are_made_for_what_no_array_can_hold(shape: str) -> None:
+    model = parse(f'<ir_version: 10, opset_import: ["" : 21]> g (float[{shape}] x) => (y) {{ y = Relu(x) }}')
+    with pytest.raises(NoFeed, match="too large"):
+        make_feeds(model, 0)
+
+
+@pytest.mark.parametrize("name", ["step", "length"])
+def test_a_step_of_zero_which_would_end_the_process_is_never_made(name: str) -> None:
+    model = parse(
+        '<ir_version: 10, opset_import: ["" : 17]>'
+        "g (float[1,128,1] x, int64 step, int64 length) => (y) { y = STFT(x, step, , length) }"
+    )
+    assert all(make_feeds(model, seed)[name] >= 1 for seed in range(20))
+
+
+def test_ranks_that_are_tried_are_small() -> None:
+    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[N,2] x, float k) => (y) { y = Add(x, k) }'
+    proto = to_proto(parse(text))
+    proto.graph.input[1].type.tensor_type.ClearField("shape")
+    tried: list[int] = []
+
+    def refuse(sizes: Mapping[str, int]) -> None:
+        tried.extend(size for key, size in sizes.items() if key.endswith(":rank"))
+        raise EngineError("numpy", "run", "not at all")
+
+    find_sizes(load(proto), refuse)
+    assert tried
+    assert max(tried) <= 4

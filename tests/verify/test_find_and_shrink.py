@@ -14,7 +14,8 @@ from optimizer.cli.toolbox import main
 from optimizer.io import load, parse, save, to_proto
 from optimizer.ir import Model, OptimizerError
 from optimizer.rewrite import P, Registry, graph_optimizer
-from optimizer.verify.reduce import NothingToReduce, Reducer
+from optimizer.runtime import Session
+from optimizer.verify.reduce import NothingToReduce, Reducer, with_body
 from optimizer.workflow import VerificationFailed
 
 HEAD = '<ir_version: 9, opset_import: ["": 18]>'
@@ -87,6 +88,34 @@ def test_a_branch_is_taken_out_of_its_body() -> None:
         parse(f"{HEAD} g {text}")
     )
     assert dict(smallest.histogram()) == {"Softplus": 1}
+
+
+LOOP = """(float[N] x, int64 n, bool c) => (float[N] y, float[M, N] z) {
+    y, z = Loop (n, c, x) <body = b (int64 i, bool t, float[N] v) => (bool u, float[N] w, float[N] s) {
+        u = Identity (t) a = Neg (v) p = Softplus (a) w = Abs (p) s = Exp (w) }> }"""
+SCAN = """(float[N] x, float[T, N] r) => (float[N] y, float[N, T] z) {
+    y, z = Scan <num_scan_inputs = 1, scan_output_axes = [1],
+        body = b (float[N] v, float[N] e) => (float[N] w, float[N] s) {
+        a = Add (v, e) p = Softplus (a) w = Abs (p) s = Exp (w) }> (x, r) }"""
+
+
+@pytest.mark.parametrize("text", [LOOP, SCAN], ids=["loop", "scan"])
+def test_an_iteration_is_taken_out_of_its_body_and_computes_the_same(text: str) -> None:
+    model = parse(f"{HEAD} g {text}")
+    smallest = Reducer(lambda m: any(n.op_type == "Softplus" for _, g in m.graphs() for n in g.nodes))
+    assert dict(smallest.reduce(model).histogram()) == {"Softplus": 1}
+    (owner,) = model.graph.nodes
+    flat = with_body(model, owner.id, "body")
+    assert flat is not None
+    assert not {"Loop", "Scan"} & flat.histogram().keys()
+    x, r = np.linspace(-2, 2, 3, dtype=np.float32), np.ones((1, 3), np.float32)
+    feeds = {"x": x, "r": r, "n": np.int64(1), "c": np.bool_(True)}
+    for one in (model, flat):
+        given = {one.graph.info(v).name: feeds[one.graph.info(v).name] for v in one.graph.inputs}
+        found = Session(one).run(given)
+        expected = np.log1p(np.exp(-x if "Loop" in text else x + 1))
+        np.testing.assert_allclose(found["y"], expected, rtol=1e-5)
+        np.testing.assert_allclose(found["z"].reshape(-1), np.exp(expected), rtol=1e-5)
 
 
 def test_what_does_not_fail_is_not_shrunk() -> None:

@@ -158,7 +158,8 @@ def test_strict_results_of_nets_have_the_same_bits(path: Path, tmp_path: Path) -
     if not reference.cases or reference.random:
         pytest.skip("nothing to compare")
     (case, *_) = reference.cases
-    for make in (lambda p: OnnxRuntime(str(p)), lambda p: NumPy(load(p))):
+    # With prepacking, a weight that was folded would be multiplied by another kernel than a computed one.
+    for make in (lambda p: OnnxRuntime(str(p), prepack=False), lambda p: NumPy(load(p))):
         before, after = make(path).run(case.feeds), make(result).run(case.feeds)
         for name, value in before.items():
             np.testing.assert_array_equal(value, after[name], err_msg=name)

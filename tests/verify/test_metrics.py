@@ -100,3 +100,8 @@ def test_one_operator_is_held_to_less_than_a_net() -> None:
     expected, actual = f(1.0, 0.001), f(1.0, 0.001 + 7e-6)
     assert compare_arrays(expected, actual, F32).ok
     assert not compare_arrays(expected, actual, node_tolerance(np.dtype(np.float32))).ok
+
+
+def test_floats_of_maps_are_float32() -> None:
+    assert compare_values([{"a": 0.587128997}], [{"a": 0.587129056}]).ok
+    assert not compare_values([{"a": 0.5871}], [{"a": 0.5872}]).ok

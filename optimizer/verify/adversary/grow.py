@@ -10,7 +10,7 @@ import numpy as np
 
 from optimizer.io.schemas import admits
 from optimizer.ir import DType, Graph, Model, Node, OptimizerError, TensorType, Value, ValueInfo
-from optimizer.rewrite import Rule
+from optimizer.rewrite import Rule, Settings
 from optimizer.rewrite.pattern import Absent, AnyOf, Maybe, Op, Rest, Scalar, Term, Var
 from optimizer.runtime import evaluate
 from optimizer.verify.adversary.recipes import RECIPES, elementwise
@@ -41,15 +41,16 @@ class _Open(Leaf):
 
 @dataclass
 class Growth:
-    """A generated model, and the inputs it was grown with."""
+    """A generated model, the inputs it was grown with, and the settings that suit it, if any."""
 
     model: Model
-    feeds: dict[str, Array] = field(default_factory=dict)
+    feeds: dict[str, Any] = field(default_factory=dict)
+    settings: Settings | None = None
 
     @property
     def size(self) -> tuple[int, int]:
         """Nodes, then elements: what makes a counterexample small."""
-        return len(list(self.model.graph.nodes)), sum(a.size for a in self.feeds.values())
+        return len(list(self.model.graph.nodes)), sum(np.size(a) for a in self.feeds.values())
 
 
 class Grower:
