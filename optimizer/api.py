@@ -89,6 +89,8 @@ def optimize(
     fp: str = "default",
     optimize_for: str = "balanced",
     target: str = "",
+    layout: str = "",
+    measure: bool = False,
     size_limit: int | None = -1,
     opset: int | str | None = None,
     keep: Sequence[str] = (),
@@ -119,8 +121,8 @@ def optimize(
         InvalidModel, UsageError, StorageError, VerificationFailed: see ``optimizer.workflow.run``.
     """
     options = Options(
-        passes, skip, tuple(rules), plugins, fp, optimize_for, target, size_limit, opset, keep,
-        dict(input_shapes or {}), dict(dims or {}), assume_nonzero_dims, freeze_initializers,
+        passes, skip, tuple(rules), plugins, fp, optimize_for, target, layout, measure, size_limit, opset,
+        keep, dict(input_shapes or {}), dict(dims or {}), assume_nonzero_dims, freeze_initializers,
         keep_functions, annotate, external_data, verify, seeds, max_abs_error, input_data, save_log,
         replay, rollback, require_verified, instruments, progress,
     )  # fmt: skip

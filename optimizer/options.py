@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from optimizer.analysis import SizeRange
-from optimizer.ir import UsageError
+from optimizer.ir import StorageError, UsageError
 from optimizer.rewrite import Declared, Instrument, RewriteLog
 
 if TYPE_CHECKING:
@@ -21,10 +21,19 @@ Source: TypeAlias = "str | PathLike[str] | bytes | ModelProto"
 
 
 RECORDED = (
-    "passes", "skip", "plugins", "fp", "optimize_for", "target", "size_limit", "opset", "keep",
+    "passes", "skip", "plugins", "fp", "optimize_for", "target", "layout", "size_limit", "opset", "keep",
     "assume_nonzero_dims", "freeze_initializers", "keep_functions", "annotate", "external_data",
 )  # fmt: skip
 """Options that a log takes over as they are."""
+
+CHOICES = {
+    "fp": ("strict", "default", "fast"),
+    "optimize_for": ("balanced", "latency", "nodes"),
+    "target": ("", "onnxruntime"),
+    "layout": ("", "nchw", "nhwc"),
+    "verify": ("full", "local", "whole", "each", "off"),
+}
+"""Options that are one of a few words."""
 
 
 def recorded_options(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,6 +64,9 @@ class Options:
         fp: ``strict`` (every bit stays), ``default`` (rounding may differ) or ``fast``.
         optimize_for: ``balanced``, ``latency`` or ``nodes``.
         target: ``onnxruntime`` admits com.microsoft operators; empty: standard ONNX only.
+        layout: ``nchw`` or ``nhwc``: what the operators between convolutions are to run in; empty:
+            whichever moves the least data.
+        measure: where the table of costs cannot tell which form is faster, time both in onnxruntime.
         size_limit: bytes the file may grow; ``None`` for no limit, -1 for 1 MiB + 10 %.
         opset: version of the default domain to convert to first, ``fused`` for the one that has all
             fused operators; ``None``: none.
@@ -86,6 +98,8 @@ class Options:
     fp: str = "default"
     optimize_for: str = "balanced"
     target: str = ""
+    layout: str = ""
+    measure: bool = False
     size_limit: int | None = -1
     opset: int | str | None = None
     keep: Sequence[str] = ()
@@ -106,6 +120,19 @@ class Options:
     require_verified: bool = False
     instruments: Sequence[Instrument] = ()
     progress: Callable[[str], None] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses a word that is none of those an option may be.
+
+        Raises:
+            UsageError: naming the option and its words.
+        """
+        for name, words in CHOICES.items():
+            if getattr(self, name) not in words:
+                known = ", ".join(repr(word) for word in words)
+                raise UsageError(f"{name}={getattr(self, name)!r}: it is one of {known}")
+        if isinstance(self.opset, str) and self.opset != "fused":
+            raise UsageError(f"opset={self.opset!r}: it is a number or 'fused'")
 
     def recorded(self) -> dict[str, Any]:
         """The options that decide which rewrites are possible, as plain data for a log.
@@ -150,3 +177,20 @@ def size_of(source: Source) -> int:
     if isinstance(source, (str, os.PathLike)):
         return Path(source).stat().st_size
     return len(source) if isinstance(source, bytes) else source.ByteSize()
+
+
+def check_target(source: Source, output: Path) -> None:
+    """Refuses a target that would touch the input or cannot be a file.
+
+    Raises:
+        UsageError, StorageError: saying what to choose instead.
+    """
+    given = Path(source) if isinstance(source, (str, PathLike)) else None
+    if given is not None and given.exists() and output.exists() and os.path.samefile(given, output):
+        raise UsageError(f"{output} is the input itself; choose another file to write")
+    if output.is_dir():
+        raise UsageError(f"{output} is a directory; name a file to write")
+    if not output.parent.is_dir():
+        raise StorageError(f"{output.parent} is not a directory; create it first")
+    if not os.access(output.parent, os.W_OK):
+        raise StorageError(f"{output.parent} cannot be written to")

@@ -31,7 +31,7 @@ def merge_clamps(m: Match, rw: Rewriter) -> Value:
     NaN may come out differently.
     """
     m.require(m.dtype(m.x) in FLOATS, "the numbers are no floats")
-    inner, outer = _interval(m, m.inner), _interval(m, m.outer)
+    inner, outer = interval_of(m, m.inner), interval_of(m, m.outer)
     low, high = (_clamp(_clamp(end, inner), outer) for end in (-math.inf, math.inf))
     return clamped(m, rw, m.x, low, high)
 
@@ -42,7 +42,7 @@ def drop_open_clip(m: Match, rw: Rewriter) -> Value:
 
     The bounds that count then are the largest finite numbers.
     """
-    m.require(_interval(m, m.clip) == (-math.inf, math.inf), "there is a bound")
+    m.require(interval_of(m, m.clip) == (-math.inf, math.inf), "there is a bound")
     return m.x
 
 
@@ -69,7 +69,7 @@ def _clamp(x: float, interval: tuple[float, float]) -> float:
     return min(max(x, interval[0]), interval[1])
 
 
-def _interval(m: Match, node: Node) -> tuple[float, float]:
+def interval_of(m: Match, node: Node) -> tuple[float, float]:
     """What one of them clamps to.
 
     Raises:

@@ -37,7 +37,7 @@ def _merge(
 ) -> bool:
     with ctx.application("cse", graph, node, scope=path) as entry:
         for old, new in pairs:
-            graph.replace_uses(old, new)
+            ctx.redirect(graph, old, new)
         entry.pairs.extend(pairs)
         graph.erase(node)
     ctx.stats["cse"].fired += 1

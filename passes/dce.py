@@ -43,7 +43,7 @@ def _sweep(ctx: Context, graph: Graph) -> None:
                 graph.erase(node)
                 continue
             if node.bodies:
-                node = drop_unused_results(graph, node, ctx.is_kept)
+                node = drop_unused_results(ctx, graph, node)
             elif len(node.outputs) > 1:
                 node = _drop_unused_outputs(graph, node)
         for _, body in node.bodies:

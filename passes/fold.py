@@ -280,7 +280,7 @@ def bind(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool:
                 for formal, outer in zip(body.captures, node.captures_of(position), strict=True):
                     tensor = graph.tensor(outer)
                     if tensor is not None and (tensor.nbytes <= SMALL or graph.only_use(outer) is not None):
-                        body.replace_uses(formal, body.add_constant(tensor))
+                        ctx.redirect(body, formal, body.add_constant(tensor))
             drop_unused_captures(graph, node)
             for outer in node.captures:
                 ctx.erase_dead(graph, outer.node)

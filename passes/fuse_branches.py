@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from optimizer.ir import Node, Value
-from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
+from optimizer.rewrite import Match, P, Refusal, Rewriter, graph_optimizer
 from passes.affine import Affine, affine_of, batchnorm_step, elementwise_step, once, require_room
 
 CONV = P.Conv("x", "w", P.maybe("b"), name="conv").once()
@@ -27,18 +28,57 @@ def merge_added_convs(m: Match, rw: Rewriter) -> Value:
 
     The smaller kernel is put inside the larger one, where its pads say that it belongs.
     """
-    first, second = m.f64(m.v), m.f64(m.w)
+    return _added(m, rw, m.first, m.second)
+
+
+@graph_optimizer(P.Sum(P.rest("terms", least=2), name="sum"), tag="E2")
+def merge_summed_convs(m: Match, rw: Rewriter) -> Value:
+    """Sum(Conv(x, v), Conv(x, w), z) -> Sum(Conv(x, v + w), z), the first two that merge at a time"""
+    convs = [term for term in m.terms if _is_own_conv(m, term)]
+    reason = "no two terms are convolutions of one input"
+    for one, other in combinations(convs, 2):
+        first, second = m.producer(one), m.producer(other)
+        assert first is not None
+        assert second is not None
+        if one == other or first.inputs[0] != second.inputs[0]:
+            continue
+        try:
+            merged = _added(m, rw, first, second)
+        except Refusal as refusal:
+            reason = refusal.reason
+            continue
+        rest = [term for term in m.terms if term not in (one, other)]
+        return rw.op.Sum(merged, *rest) if rest else merged
+    return m.refuse(reason)
+
+
+def _is_own_conv(m: Match, value: Value) -> bool:
+    """Whether a Conv with constant weights makes a value, for one reader."""
+    node = m.producer(value)
+    if node is None or node.op != "Conv" or not m.single_use(value) or m.ctx.is_kept(node):
+        return False
+    constants = all(v is None or m.tensor(v) is not None for v in node.inputs[1:])
+    return constants and not any(a.reference for a in node.attributes.values())
+
+
+def _added(m: Match, rw: Rewriter, one: Node, other: Node) -> Value:
+    """The sum of two convolutions of one input as one of them.
+
+    Raises:
+        Refusal: neither kernel lies inside the other.
+    """
+    first, second = m.f64(one.inputs[1]), m.f64(other.inputs[1])
     m.require(first.shape[:2] == second.shape[:2], "they have different channels")
     swapped = first.size < second.size
-    large, small = (m.second, m.first) if swapped else (m.first, m.second)
+    large, small = (other, one) if swapped else (one, other)
     weights, added = (second.copy(), first) if swapped else (first.copy(), second)
-    weights[_place_of(m, small, added.shape[2:], large, weights.shape[2:])] += added
+    weights[place_of(m, small, added.shape[2:], large, weights.shape[2:])] += added
     bias = np.zeros(first.shape[0])
-    for given in (m.a, m.b):
-        bias = bias if given is None else bias + m.f64(given)
-    for used in (m.v, m.w):
-        require_room(m, used)
-    return _conv(m, rw, large, weights, bias)
+    for conv in (one, other):
+        bias = bias if conv.input(2) is None else bias + m.f64(conv.input(2))
+        if conv.inputs[1] is not None:
+            require_room(m, conv.inputs[1])
+    return _conv(rw, large, weights, bias)
 
 
 @graph_optimizer(P.Add(CONV, "x").commutes(), constants="w", tag="E2")
@@ -64,18 +104,19 @@ def _with_shortcut(m: Match, rw: Rewriter, shortcut: Affine) -> Value:
     m.require(channels == per_group * m.conv.attr("group", 1), "it changes the number of channels")
     affine = shortcut.along(m, 1, weights.ndim, channels)
     point = (1,) * (weights.ndim - 2)
-    place = _place_of(m, None, point, m.conv, weights.shape[2:])
+    place = place_of(m, None, point, m.conv, weights.shape[2:])
     centre = tuple(part.start for part in place[2:])
     for channel in range(channels):
         weights[(channel, channel % per_group, *centre)] += affine.scale[channel]
     bias = affine.shift if m.b is None else m.f64(m.b) + affine.shift
     require_room(m, m.w)
-    return _conv(m, rw, m.conv, weights, bias)
+    return _conv(rw, m.conv, weights, bias)
 
 
-def _conv(m: Match, rw: Rewriter, like: Node, weights: np.ndarray, bias: np.ndarray) -> Value:
-    new_bias = rw.const(bias, like=m.w) if bias.any() else None
-    made: Value = rw.op.Conv(m.x, rw.const(weights, like=m.w), new_bias, **_without_kernel(like))
+def _conv(rw: Rewriter, like: Node, weights: np.ndarray, bias: np.ndarray) -> Value:
+    x, w = like.inputs[:2]
+    new_bias = rw.const(bias, like=w) if bias.any() else None
+    made: Value = rw.op.Conv(x, rw.const(weights, like=w), new_bias, **_without_kernel(like))
     return made
 
 
@@ -109,7 +150,7 @@ def _window(m: Match, conv: Node | None, axes: int) -> _Window:
     )
 
 
-def _place_of(
+def place_of(
     m: Match, small: Node | None, kernel: tuple[int, ...], large: Node, inside: tuple[int, ...]
 ) -> tuple[slice, ...]:
     """The part of the large kernel that sees what the small one sees (``None``: the pixel itself).

@@ -8,8 +8,8 @@ import numpy as np
 
 from optimizer.ir import Node, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
-from passes.affine import affine_of, batchnorm_step, elementwise_step, require_room
-from passes.known import readers_of, shape_of
+from passes.affine import Affine, affine_of, batchnorm_step, elementwise_step, require_room
+from passes.known import constant_of, readers_of, shape_of
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
@@ -64,16 +64,29 @@ def fold_affine_before_conv(m: Match, rw: Rewriter) -> Value:
 
 
 def _fold_after(m: Match, rw: Rewriter) -> Value:
-    conv, w = m.conv, m.f64(m.w)
-    channels = w.shape[0] if conv.op_type == "Conv" else w.shape[1] * conv.attr("group", 1)
-    affine = affine_of(m, m.step, conv.value(), w.ndim).along(m, 1, w.ndim, channels)
-    bias = affine.shift if m.b is None else affine.scale * m.f64(m.b) + affine.shift
-    new_w = m.w
+    rank = len(constant_of(m, m.w).shape)
+    affine = affine_of(m, m.step, m.conv.value(), rank)
+    return followed_by(m, rw, m.conv, affine.along(m, 1, rank, outputs_of(m, m.conv)))
+
+
+def outputs_of(m: Match, conv: Node) -> int:
+    """How many channels a Conv or ConvTranspose with constant weights makes."""
+    shape = constant_of(m, conv.input(1)).shape
+    return shape[0] if conv.op_type == "Conv" else shape[1] * int(conv.attr("group", 1))
+
+
+def followed_by(m: Match, rw: Rewriter, conv: Node, affine: Affine) -> Value:
+    """The convolution with a step behind it, one number per output channel, in its weights and bias."""
+    x, given, b = (conv.input(slot) for slot in range(3))
+    w = m.f64(given)
+    assert given is not None
+    bias = affine.shift if b is None else affine.scale * m.f64(b) + affine.shift
+    new_w = given
     if not affine.is_shift:
-        require_room(m, m.w)
-        new_w = rw.const(_on_outputs(conv, w, affine.scale), like=m.w)
-    new_b = rw.const(bias, like=m.w) if m.b is not None or bias.any() else None
-    made: Value = getattr(rw.op, conv.op_type)(m.x, new_w, new_b, **conv.attributes)
+        require_room(m, given)
+        new_w = rw.const(_on_outputs(conv, w, affine.scale), like=given)
+    new_b = rw.const(bias, like=given) if b is not None or bias.any() else None
+    made: Value = getattr(rw.op, conv.op_type)(x, new_w, new_b, **conv.attributes)
     return made
 
 

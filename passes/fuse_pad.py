@@ -10,7 +10,7 @@ import numpy as np
 from optimizer.analysis.proofs import NON_NEGATIVE
 from optimizer.ir import Node, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
-from passes.known import constant_of, ints_of, rank_of
+from passes.known import constant_of, ints_of, rank_of, shape_of
 
 PAD = P.Pad("x", P.rest("settings"), name="pad").once()
 
@@ -154,3 +154,49 @@ def merge_pads(m: Match, rw: Rewriter) -> Value:
         return made
     value = None if a.mode == "edge" else m.first.input(2)
     return rw.op.Pad(m.x, rw.const(np.array(total, np.int64)), value, mode=a.mode)
+
+
+# -------------------------------------------------------------------- Slice behind Pad
+
+
+@graph_optimizer(P.Slice(PAD, P.rest("bounds"), name="slice"), tag="E0")
+def cut_padding(m: Match, rw: Rewriter) -> Value:
+    """Slice(Pad(x)) -> Pad(x) of less, or Slice(x), or x, along axes of known size"""
+    shape = shape_of(m, m.x)
+    padding, rank = padding_of(m, m.pad, len(shape)), len(shape)
+    m.require(padding.is_growing, "it crops")
+    starts, ends = (ints_of(m, m.slice, name, slot) or [] for name, slot in (("starts", 1), ("ends", 2)))
+    axes, steps = ints_of(m, m.slice, "axes", 3) or list(range(len(starts))), ints_of(m, m.slice, "steps", 4)
+    m.require(set(steps or [1]) == {1}, "it takes steps")
+    before, after, crops = list(padding.before), list(padding.after), dict[int, tuple[int, int]]()
+    for axis, start, end in zip((a % rank for a in axes), starts, ends, strict=True):
+        size = shape[axis].value
+        if size is None:
+            return m.refuse("the size of an axis is not known")
+        first, last, _ = slice(start, end).indices(before[axis] + size + after[axis])
+        first, last = first - padding.before[axis], last - padding.before[axis]
+        before[axis], after[axis] = max(-first, 0), max(last - size, 0)
+        kept = max(first, 0), min(last, size)
+        m.require(kept[0] < kept[1], "nothing is left of what was padded")
+        if kept != (0, size):
+            crops[axis] = kept
+    pads = [*before, *after]
+    m.require(not (any(pads) and crops), "it would crop and pad")
+    if any(pads):
+        return _padded(m, rw, pads)
+    return _cropped(m, rw, crops) if crops else m.x
+
+
+def _padded(m: Match, rw: Rewriter, pads: list[int]) -> Value:
+    if m.opset() < 11:
+        made: Value = rw.op.Pad(m.x, **{**m.pad.attributes, "pads": pads})
+    else:
+        made = rw.op.Pad(m.x, rw.const(np.array(pads, np.int64)), m.pad.input(2), **m.pad.attributes)
+    return made
+
+
+def _cropped(m: Match, rw: Rewriter, crops: dict[int, tuple[int, int]]) -> Value:
+    bounds = [[first for first, _ in crops.values()], [last for _, last in crops.values()], list(crops)]
+    if m.opset() < 10:
+        return rw.op.Slice(m.x, starts=bounds[0], ends=bounds[1], axes=bounds[2])
+    return rw.op.Slice(m.x, *(rw.const(np.array(bound, np.int64)) for bound in bounds))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -37,7 +37,7 @@ def merge_joined_convs(m: Match, rw: Rewriter) -> Value:
     Neighbours of one kernel size, with the same attributes and nothing else that reads them.
     """
     m.require(m.concat.attr("axis", 1) % rank_of(m, m.root.value()) == 1, "they are not joined by channels")
-    branches = [_branch(m, part) for part in m.parts]
+    branches = [branch_of(m, part) for part in m.parts]
     runs: list[list[int]] = []
     for place, branch in enumerate(branches):
         last = branches[place - 1] if place else None
@@ -55,11 +55,12 @@ def merge_joined_convs(m: Match, rw: Rewriter) -> Value:
     return joined[0] if len(joined) == 1 else rw.op.Concat(*joined, **m.concat.attributes)
 
 
-Branch = tuple[Node, Node | None]
+Branch: TypeAlias = tuple[Node, Node | None]
 """A convolution and the activation behind it."""
 
 
-def _branch(m: Match, part: Value) -> Branch | None:
+def branch_of(m: Match, part: Value) -> Branch | None:
+    """The convolution with constant weights that makes a value for one reader, through an activation."""
     node = m.producer(part)
     activation = None
     if node is not None and node.op_type in PLAIN and not node.domain and len(m.graph.uses(part)) == 1:

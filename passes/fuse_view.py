@@ -50,6 +50,28 @@ def drop_views_around_constant(m: Match, rw: Rewriter) -> Value:
     return made
 
 
+@graph_optimizer(
+    P.one_of(*VIEWS)(
+        P.one_of("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow")(
+            INNER,
+            P.one_of(*VIEWS)("z", P.rest("too")).once(),
+            name="op",
+        ).once(),
+        P.rest("back"),
+    ),
+    tag="E0",
+)
+def drop_views_around_binary(m: Match, rw: Rewriter) -> Value:
+    """Reshape(Reshape(x) + Reshape(z)) -> x + z, where both have the shape of the result
+
+    As many elements come out as go in, so neither is stretched in between.
+    """
+    alike = m.same_shape(m.x, m.root.value()) and m.same_shape(m.z, m.root.value())
+    m.require(alike, "the result has another shape")
+    made: Value = getattr(rw.op, m.op.op_type)(m.x, m.z, **m.op.attributes)
+    return made
+
+
 def _matching_axes(outer: tuple[Dim, ...], middle: tuple[Dim, ...]) -> list[int | None] | None:
     """For each axis of ``outer`` the axis of ``middle`` that it is, ``None`` for one of size 1.
 

@@ -10,13 +10,14 @@ from passes.contrib import MICROSOFT, import_domain
 from passes.idiom_activation import ONE, products
 from passes.known import rank_of, readers_of
 
-REL = 1e-4
+REL = 1e-6
 HALF = P.scalar(0.5)
 BY_ROOT_2 = P.any_of(
     P.Div("x", P.scalar(math.sqrt(2), REL)).once(),
     P.Mul("x", P.scalar(math.sqrt(0.5), REL)).commutes().once(),
 )
 ONE_PLUS_ERF = P.Add(P.Erf(BY_ROOT_2).once(), ONE).commutes().once()
+HALF_AND_HALF_ERF = P.Add(P.Mul(P.Erf(BY_ROOT_2).once(), HALF).commutes().once(), HALF).commutes().once()
 
 CUBE = P.any_of(
     P.Pow("x", P.scalar(3.0)).once(),
@@ -24,13 +25,41 @@ CUBE = P.any_of(
     P.Mul(P.Pow("x", P.scalar(2.0)).once(), "x").commutes().once(),
 )
 CUBIC = P.Add("x", P.Mul(CUBE, P.scalar(0.044715, REL)).commutes().once()).commutes().once()
-ANGLE = P.Mul(CUBIC, P.scalar(math.sqrt(2 / math.pi), REL)).commutes().once()
+ROOT_2_BY_PI = math.sqrt(2 / math.pi)
+SQUARE = P.any_of(P.Mul("x", "x").once(), P.Pow("x", P.scalar(2.0)).once())
+FACTOR = P.Add(P.Mul(SQUARE, P.scalar(0.044715, REL)).commutes().once(), ONE).commutes().once()
+ANGLE = P.any_of(
+    P.Mul(CUBIC, P.scalar(ROOT_2_BY_PI, REL)).commutes().once(),
+    *(
+        P.Mul(P.Mul(p, q).commutes().once(), r).commutes().once()
+        for p, q, r in (
+            ("x", FACTOR, P.scalar(ROOT_2_BY_PI, REL)),
+            ("x", P.scalar(ROOT_2_BY_PI, REL), FACTOR),
+            (FACTOR, P.scalar(ROOT_2_BY_PI, REL), "x"),
+        )
+    ),
+    P.Mul(
+        "x",
+        P.Add(
+            P.Mul(SQUARE, P.scalar(0.044715 * ROOT_2_BY_PI, REL)).commutes().once(),
+            P.scalar(ROOT_2_BY_PI, REL),
+        )
+        .commutes()
+        .once(),
+    )
+    .commutes()
+    .once(),
+)
 ONE_PLUS_TANH = P.Add(P.Tanh(ANGLE).once(), ONE).commutes().once()
 
 
 @graph_optimizer(
     P.any_of(
-        *products("x", ONE_PLUS_ERF, HALF), P.Mul("x", P.Div(ONE_PLUS_ERF, P.scalar(2.0)).once()).commutes()
+        *products("x", ONE_PLUS_ERF, HALF),
+        P.Mul("x", P.Div(ONE_PLUS_ERF, P.scalar(2.0)).once()).commutes(),
+        P.Mul(P.Div("x", P.scalar(2.0)).once(), ONE_PLUS_ERF).commutes(),
+        P.Div(P.Mul("x", ONE_PLUS_ERF).commutes().once(), P.scalar(2.0)),
+        P.Mul("x", HALF_AND_HALF_ERF).commutes(),
     ),
     tag="E2",
 )

@@ -10,14 +10,11 @@ from optimizer.ir import DType, Node, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
 from passes.affine import affine_of, elementwise_step, require_room
 from passes.known import as_stored, axes_of, constant_of, rank_of, shape_of
+from passes.moments import mean_of_squares, require_mean
 
 MEAN = P.ReduceMean("x", P.maybe("mean_axes"), name="mean")
 DIFFERENCE = P.Sub("x", MEAN, name="difference")
-SQUARE = P.any_of(
-    P.Pow(DIFFERENCE, P.scalar(2.0)).once(),
-    P.Mul(DIFFERENCE, DIFFERENCE).once(),
-)
-VARIANCE = P.ReduceMean(SQUARE, P.maybe("square_axes"), name="variance").once()
+VARIANCE = mean_of_squares(DIFFERENCE, "variance")
 SHIFTED = P.Add(VARIANCE, P.const("epsilon")).commutes().once()
 ROOT = P.any_of(P.Sqrt(SHIFTED).once(), P.Pow(SHIFTED, P.scalar(0.5)).once())
 INVERSE_ROOT = P.any_of(
@@ -89,6 +86,7 @@ def _normalized_axes(m: Match) -> tuple[int, ...]:
     axes, square_axes = (axes_of(m, node, 1, rank) for node in (m.mean, m.variance))
     if not axes or axes != square_axes:
         m.refuse("the means are over different axes")
+    require_mean(m, "variance")
     m.require(m.mean.attr("keepdims", 1) and m.variance.attr("keepdims", 1), "an axis is dropped")
     return axes
 
@@ -125,7 +123,7 @@ def fold_affine_into_layernorm(m: Match, rw: Rewriter) -> Value:
     m.require(len(sizes) == rank - axis, "the scale is broadcast")
     affine = affine_of(m, m.step, m.norm.value(), rank)
     scale, shift = (within(m, a, sizes) for a in (affine.scale, affine.shift))
-    bias = shift if m.bias is None else np.broadcast_to(m.f64(m.bias), sizes) * scale + shift
+    bias = shift if m.bias is None else within(m, m.f64(m.bias), sizes) * scale + shift
     require_room(m, m.scale)
     new_scale = m.scale if affine.is_shift else rw.const(m.f64(m.scale) * scale, like=m.scale)
     new_bias = rw.const(bias, like=m.scale) if m.bias is not None or bias.any() else None

@@ -6,7 +6,7 @@ import numpy as np
 
 from optimizer.ir import DType, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
-from passes.known import constant_of, rank_of, shape_of
+from passes.known import shape_of
 from passes.view_chain import perm_of
 
 
@@ -71,30 +71,3 @@ def fuse_pixel_shuffle(m: Match, rw: Rewriter) -> Value:
     if kind == "SpaceToDepth":
         return rw.op.SpaceToDepth(m.x, blocksize=size)
     return rw.op.DepthToSpace(m.x, blocksize=size, mode=mode if m.opset() >= 11 else None)
-
-
-# -------------------------------------------------------------------- an expectation over a softmax
-
-
-@graph_optimizer(P.Conv(P.Softmax("x", name="softmax").once(), "w", name="conv"), constants="w", tag="E2")
-def replace_expectation_by_product(m: Match, rw: Rewriter) -> Value:
-    """Conv(Softmax<axis=1>(x), w) -> Transpose(MatMul(Softmax(Transpose(x)), w)), of one output channel
-
-    Where x is transposed already, so that it is no more to do, or where latency counts: a softmax over
-    the last axis is much faster.
-    """
-    w = constant_of(m, m.w)
-    m.require(
-        len(w.shape) == 4 and w.shape[0] == 1 and w.shape[2:] == (1, 1), "not a weight for each channel"
-    )
-    plain = not any(m.conv.attr("pads", ())) and set(m.conv.attr("strides", (1,))) == {1}
-    m.require(plain and m.conv.attr("auto_pad", "NOTSET") == "NOTSET", "not a weight for each channel")
-    m.require(m.conv.attr("group", 1) == 1 and rank_of(m, m.x) == 4, "not a weight for each channel")
-    m.require(m.opset() >= 13, "Softmax flattens before opset 13")
-    m.require(m.softmax.attr("axis", -1) in (1, -3), "the softmax runs over another axis")
-    before = m.producer(m.x)
-    moved = before is not None and before.op_type == "Transpose" and m.single_use(m.x)
-    m.require(moved or m.ctx.settings.objective == "latency", "it would be more nodes")
-    rows = rw.op.Softmax(rw.op.Transpose(m.x, perm=[0, 2, 3, 1]), axis=-1)
-    product = rw.op.MatMul(rows, rw.const(w.array.reshape(-1, 1)))
-    return rw.op.Transpose(product, perm=[0, 3, 1, 2])

@@ -16,7 +16,7 @@ class FunctionInlining:
     name = "inline"
 
     def run(self, ctx: Context) -> bool:
-        """Inlines until no call is left that may be; a function that calls itself stays."""
+        """Inlines until no call is left that may be."""
         if not ctx.model.functions:
             return False
         changed = False
@@ -61,8 +61,6 @@ def _inlined(
     ctx: Context, graph: Graph, node: Node, function: Function, taken: set[str]
 ) -> list[tuple[Value, Value]]:
     """Puts the function's operators next to the call; gives what stands for each of its outputs."""
-    if function.key in _reaches(ctx, function):
-        raise Refusal("the function calls itself")
     for domain, version in _imports(ctx, graph, function).items():
         graph.opsets.setdefault(domain, version)
     given = {**function.defaults, **node.attributes}
@@ -75,20 +73,6 @@ def _inlined(
         if result is not None:
             pairs.append((node.value(index), result))
     return pairs
-
-
-def _reaches(ctx: Context, function: Function) -> set[tuple[str, str, str]]:
-    """The functions that a function calls, directly or through others."""
-    found: set[tuple[str, str, str]] = set()
-    pending = [function]
-    while pending:
-        for _, scope in pending.pop().graph.scopes():
-            for node in scope.nodes:
-                callee = ctx.model.functions.get((node.domain, node.op_type, node.overload))
-                if callee is not None and callee.key not in found:
-                    found.add(callee.key)
-                    pending.append(callee)
-    return found
 
 
 def _imports(ctx: Context, graph: Graph, function: Function) -> dict[str, int]:

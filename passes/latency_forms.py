@@ -1,4 +1,4 @@
-"""Forms of operators that take more nodes and less time; only where latency is what counts."""
+"""Forms of operators that take less time, most of them in more nodes: ``passes.choose`` judges where."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ def spell_mish(m: Match, rw: Rewriter) -> Value:
 
     Tanh(Log(1 + e)) is that quotient; above 20 it is 1.
     """
-    _require_latency(m)
     m.require(m.dtype(m.x) is DType.FLOAT, "not float32")
     m.require(m.opset() >= 8, "Min does not broadcast before opset 8")
     e = rw.op.Exp(rw.op.Min(m.x, rw.const(20.0, like=m.x)))
@@ -34,7 +33,6 @@ def spell_softplus(m: Match, rw: Rewriter) -> Value:
 
     The relative error is large where x is far below 0.
     """
-    _require_latency(m)
     m.require(m.dtype(m.x) is DType.FLOAT, "not float32")
     in_mish = any(reader.op_type == "Tanh" for reader, _ in readers_of(m, m.root.value()))
     m.require(not in_mish, "it is part of Mish")
@@ -44,18 +42,16 @@ def spell_softplus(m: Match, rw: Rewriter) -> Value:
 
 @graph_optimizer(P.PRelu("x", "slope"), constants="slope", tag="E2")
 def spell_prelu(m: Match, rw: Rewriter) -> Value:
-    """PRelu(x, s) -> BatchNormalization(Relu(x), 1 - s) + BatchNormalization(x, s), next to a Conv
+    """PRelu(x, s) -> BatchNormalization(Relu(x), 1 - s) + BatchNormalization(x, s)
 
     Runtimes that block channels keep these blocked.
     """
-    _require_latency(m)
-    m.require(m.dtype(m.x) is DType.FLOAT and m.opset() >= 9, "not float32")
+    m.require(m.dtype(m.x) is DType.FLOAT, "not float32")
+    m.require(m.opset() >= 9, "BatchNormalization has a mode before opset 9")
     shape, slope = shape_of(m, m.x), m.f64(m.slope)
     channels = shape[1].value if len(shape) == 4 else None
     m.require(channels, "not an image of a known number of channels")
     assert channels is not None
-    near = m.producer(m.x)
-    m.require(near is not None and near.op_type == "Conv", "no Conv is near")
     affine = Affine(slope, np.zeros(())).along(m, 1, 4, channels)
     positive = as_batchnorm(rw, rw.op.Relu(m.x), Affine(1 - affine.scale, affine.shift), m.x)
     return rw.op.Add(positive, as_batchnorm(rw, m.x, affine, m.x))
@@ -64,7 +60,6 @@ def spell_prelu(m: Match, rw: Rewriter) -> Value:
 @graph_optimizer(P.Conv("x", "w", P.maybe("b"), name="conv"), constants="w", tag="E2")
 def widen_depthwise_conv(m: Match, rw: Rewriter) -> Value:
     """Conv(x, w) -> Squeeze(Conv(Unsqueeze(x), Unsqueeze(w))), of sequences, depthwise"""
-    _require_latency(m)
     m.require(m.dtype(m.x) is DType.FLOAT, "not float32")
     w = constant_of(m, m.w)
     m.require(rank_of(m, m.x) == 3 and len(w.shape) == 3, "not a sequence")
@@ -87,7 +82,3 @@ def widen_depthwise_conv(m: Match, rw: Rewriter) -> Value:
     there, back = (rw.const(np.array([2], np.int64)) for _ in range(2))
     wide = rw.op.Conv(rw.op.Unsqueeze(m.x, there), kernel, m.b, **attributes)
     return rw.op.Squeeze(wide, back)
-
-
-def _require_latency(m: Match) -> None:
-    m.require(m.ctx.settings.objective == "latency", "it would be more nodes")

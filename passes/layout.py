@@ -1,241 +1,196 @@
 """Moves Transposes, or does away with them, by choosing the order of axes for a whole region at once.
 
 A region is what is connected to a Transpose through operators that do not care about the order of
-axes. Its values come in two logical orders, one on each side of the Transposes with a permutation
-``p`` or its inverse: side 0 and side 1. Physically each value may be kept in either order, and a
-Transpose is nothing but the claim that two values are the same data in the two orders. So the
-question is in which order each operator runs; values that pass from one order to the other cost a
-real Transpose, once each. Two orders and a cost per value is a minimum cut.
+axes. A Transpose in it is nothing but the claim that two values are the same data in two orders, so the
+question is in which order each operator runs; data that is needed in another order than it is made in
+costs a real Transpose, once for all its readers. The choice is a minimum cut (``passes.orders``).
+
+``arrange`` asks the same question for a layout that the user wants: the axes of images in the order that
+convolutions have in ONNX (``nchw``), or with the channels last (``nhwc``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from math import prod
 
-from optimizer.analysis import Facts
-from optimizer.ir import Graph, Node, Use, Value
+from optimizer.ir import Graph, Node, Value
 from optimizer.rewrite import Context, Exactness, ScopePass
-from passes.permutable import SUMMING, drops_alike, permutable
-from passes.region import Groups, Region
+from passes.axes import Axes, Order
+from passes.cost_table import PER_NODE, PER_UNIT
+from passes.costs import batches_of, nominal
+from passes.orders import MOST_ORDERS, Labels, Orders
+from passes.permutable import exactness_of, names_in
+from passes.region import Region, is_transpose
+from passes.relabelling import Relabelling
 
 NAME = "layout"
-NOMINAL = 64
-"""Size taken for a dimension that is not a number."""
-
-
-class _Layout:
-    """One run over one graph."""
-
-    def __init__(self, ctx: Context, path: tuple[str, ...], graph: Graph) -> None:
-        self.ctx, self.path, self.graph = ctx, path, graph
-        self.facts: Facts = ctx.facts(graph)
-
-    def run(self) -> bool:
-        """Improves region after region."""
-        changed, seen = False, set[int]()
-        for key in [node.id for node in self.graph.topological()]:
-            if key in seen or key not in self.graph:
-                continue
-            node = self.graph.node(key)  # as it is now: an earlier region may have changed its inputs
-            if not _is_transpose(node):
-                continue
-            if not self.ctx.allows(NAME, self.path, self.graph, node) or self.ctx.is_kept(node):
-                continue
-            region = self.region_of(node)
-            seen |= region.transposes
-            labels = self.best_labels(region)
-            if labels is not None:
-                tag = self.tag_of(region, labels)
-                with self.ctx.application(NAME, self.graph, node, tag, self.path) as entry:
-                    entry.pairs = Relabelling(self, region, labels).apply()
-                changed |= self.ctx.accept(entry)
-                self.facts = self.ctx.facts(self.graph)
-        return changed
-
-    def tag_of(self, region: Region, labels: dict[int, int]) -> Exactness:
-        """Data movement is exact, but sums may be taken in another order."""
-        sums = any(self.graph.node(key).op_type in SUMMING for key in labels)
-        return Exactness.E2 if sums else Exactness.E0
-
-    # ---------------------------------------------------------------- finding the region
-
-    def region_of(self, seed: Node) -> Region:
-        """Everything connected to ``seed``."""
-        region = Region(tuple(seed.attr("perm")))
-        assert seed.inputs[0] is not None
-        queue: list[tuple[Value, int]] = [(seed.inputs[0], 0)]
-        region.side[seed.inputs[0]] = 0
-        while queue:
-            value, side = queue.pop()
-            nodes = [self.graph.node(value.node)]
-            nodes += [self.graph.node(use.node) for use in self.graph.uses(value)]
-            for node in nodes:
-                for found in self._join(region, node, value, side):
-                    if found not in region.side:
-                        region.side[found] = self._side_of(region, node, value, side, found)
-                        queue.append((found, region.side[found]))
-        return region
-
-    def _join(self, region: Region, node: Node, value: Value, side: int) -> tuple[Value, ...]:
-        """Takes ``node`` into the region if it may be part of it; the values it adds."""
-        if node.id in region.operators or node.id in region.transposes or not node.is_operator:
-            return ()
-        if self.ctx.is_kept(node):
-            return ()
-        if _is_transpose(node):
-            source, result = node.inputs[0], node.value()
-            assert source is not None
-            goes_to = 1 - side if value == source else side
-            fits = tuple(node.attr("perm")) == region.perm_to(goes_to)
-            other = result if value == source else source
-            if (
-                not fits
-                or region.side.get(other, 1 - side) != 1 - side
-                or self.graph.tensor(source) is not None
-            ):
-                return ()
-            region.transposes.add(node.id)
-            return (other,)
-        return self._join_operator(region, node, value, side)
-
-    def _join_operator(self, region: Region, node: Node, value: Value, side: int) -> tuple[Value, ...]:
-        rank = len(region.perm)
-        if node.op_type in SUMMING and not self.ctx.settings.admits(Exactness.E2):
-            return ()
-        role = permutable(self.graph, self.facts, node, rank)
-        if role is None or (role.by_rows and region.perm[-1] != rank - 1):
-            return ()
-        if not role.keeps_rank:
-            if value == node.inputs[0] and drops_alike(
-                self.graph, self.facts, node, rank, region.perm_to(1 - side)
-            ):
-                region.operators[node.id] = role
-            return ()
-        operands = [node.inputs[i] for i in role.data]
-        values = tuple(
-            v for v in (*operands, *(node.value(i) for i in range(len(node.outputs)))) if v is not None
-        )
-        if value not in values or any(region.side.get(v, side) != side for v in values):
-            return ()
-        if any(self.facts.rank(v) != rank for v in values):
-            return ()
-        region.operators[node.id] = role
-        return values
-
-    def _side_of(self, region: Region, node: Node, value: Value, side: int, found: Value) -> int:
-        return 1 - side if node.id in region.transposes and found != value else side
-
-    # ---------------------------------------------------------------- choosing
-
-    def best_labels(self, region: Region) -> dict[int, int] | None:
-        """The order each operator should run in; ``None`` where nothing is better than now."""
-        groups = Groups(self.graph, region)
-        home = {key: groups.home_of(key) for key in region.operators}
-        by_node = self.ctx.settings.objective == "nodes"
-        before = [groups.root[Value(key)] for key in sorted(region.transposes)]
-        for weight in (self._count,) if by_node else (self._bytes, self._count):
-            labels = groups.cut(home, weight)
-            after = groups.conversions(labels)
-            cheaper = sum(map(weight, after)) < sum(map(weight, before))
-            if cheaper and len(after) <= len(before):
-                return labels
-        return None
-
-    def _count(self, value: Value) -> int:
-        return 1
-
-    def _bytes(self, value: Value) -> int:
-        fact = self.facts.of(value)
-        sizes = [NOMINAL if dim.value is None else dim.value for dim in fact.shape or ()]
-        return 1 + prod(sizes) * max(fact.dtype.bits if fact.dtype else 32, 8) // 8
-
-
-class Relabelling:
-    """Puts chosen orders into the graph: new operators where the order changed, Transposes between."""
-
-    def __init__(self, run: _Layout, region: Region, labels: dict[int, int]) -> None:
-        self.run, self.graph, self.region, self.labels = run, run.graph, region, labels
-        self.groups = Groups(run.graph, region)
-        self.available: dict[tuple[Value, int], Value] = {}
-
-    def apply(self) -> list[tuple[Value, Value]]:
-        """Does it; returns the pairs of values whose uses were redirected."""
-        old = [node for node in self.graph.topological() if node.id in self.region.operators]
-        for root in self.groups.roots():
-            if self.labels.get(root.node, self.region.side[root]) == self.region.side[root]:
-                self.available[root, self.region.side[root]] = root
-        pairs: list[tuple[Value, Value]] = []
-        for node in old:
-            self._relabel(node, pairs)
-        for root in self.groups.roots():
-            for value, use in self.groups.readers[root]:
-                role = self.region.operators.get(use.node)
-                if role is None or use.slot not in role.data:
-                    self._redirect(value, use, self._get(root, self.region.side[value]), pairs)
-        for key in [*self.region.transposes, *(node.id for node in reversed(old))]:
-            self.run.ctx.erase_dead(self.graph, key)
-        return pairs
-
-    def _relabel(self, node: Node, pairs: list[tuple[Value, Value]]) -> None:
-        role, label, home = self.region.operators[node.id], self.labels[node.id], self.groups.home_of(node.id)
-        node = self.graph.node(node.id)
-        if not role.keeps_rank:
-            root = self.groups.root[_given(node.inputs[0])]
-            label = home if (root, home) in self.available else 1 - home
-        if label == home:
-            for slot in role.data:
-                value = _given(node.inputs[slot])
-                self._redirect(value, Use(node.id, slot), self._get(self.groups.root[value], home), pairs)
-            return
-        inputs = list(node.inputs)
-        for slot in role.data:
-            inputs[slot] = self._get(self.groups.root[_given(node.inputs[slot])], label)
-        operands, attributes = role.rebuild(self.region.perm_to(label), inputs)
-        new = self.graph.add(node.op_type, operands, attributes, len(node.outputs), name=node.name)
-        for index in range(len(node.outputs)):
-            if role.keeps_rank:
-                self.available[node.value(index), label] = new.value(index)
-            elif self.graph.has_uses(node.value(index)):
-                self.graph.replace_uses(node.value(index), new.value(index))
-                pairs.append((node.value(index), new.value(index)))
-
-    def _get(self, root: Value, side: int) -> Value:
-        """A group's data in the order ``side``; a Transpose is made, or found, where it has the other."""
-        found = self.available.get((root, side))
-        if found is None:
-            source, perm = self.available[root, 1 - side], self.region.perm_to(side)
-            for use in self.graph.uses(source):
-                node = self.graph.node(use.node)
-                if _is_transpose(node) and tuple(node.attr("perm")) == perm:
-                    found = node.value()
-                    break
-            else:
-                found = self.graph.add("Transpose", [source], {"perm": perm}).value()
-            self.available[root, side] = found
-        return found
-
-    def _redirect(self, old: Value, use: Use, new: Value, pairs: list[tuple[Value, Value]]) -> None:
-        if old == new:
-            return
-        facts = self.run.facts
-        facts.tighten(new, facts.of(old))
-        self.graph.replace_uses(old, new, [use])
-        if (old, new) not in pairs:
-            pairs.append((old, new))
-
-
-def _is_transpose(node: Node) -> bool:
-    return node.op_type == "Transpose" and not node.domain and bool(node.attr("perm"))
-
-
-def _given(value: Value | None) -> Value:
-    assert value is not None
-    return value
+ARRANGE_NAME = "arrange"
+MOST_ROUNDS = 3
+"""How often what has just been improved is looked at again."""
+IMAGES = names_in(
+    """AveragePool BatchNormalization Conv ConvInteger ConvTranspose DeformConv DepthToSpace GlobalAveragePool
+    GlobalLpPool GlobalMaxPool GridSample GroupNormalization InstanceNormalization LpPool LRN MaxPool
+    QLinearConv SpaceToDepth"""
+)
+"""Operators whose first operand has its channels in axis 1."""
 
 
 def improve_layout(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool:
-    """Chooses the order of axes of every region of ``graph``."""
-    return _Layout(ctx, path, graph).run()
+    """Chooses the order of axes of every region of ``graph`` so that the least data is transposed."""
+    log, start = ctx.journal.touched[graph], ctx.mark(LAYOUT, graph)
+    touched = None if start is None else set(log[start:])
+    changed = False
+    for _ in range(MOST_ROUNDS):
+        mark = len(log)
+        if not _improve_regions(ctx, path, graph, touched):
+            break
+        changed, touched = True, set(log[mark:])
+    return changed
+
+
+def _improve_regions(ctx: Context, path: tuple[str, ...], graph: Graph, touched: set[int] | None) -> bool:
+    """Improves every region once, or those that have to do with what was touched."""
+    changed, seen = False, set[int]()
+    for key in [node.id for node in graph.topological()]:
+        if key in seen or key not in graph or not is_transpose(graph.node(key)):
+            continue
+        node = graph.node(key)  # as it is now: an earlier region may have changed its inputs
+        if not ctx.allows(NAME, path, graph, node) or ctx.is_kept(node) or node.inputs[0] is None:
+            continue
+        region = Region(ctx, graph, node.inputs[0])
+        seen |= region.transposes
+        if touched is None or not touched.isdisjoint(region.surroundings()):
+            changed |= _Choice(ctx, graph, region).improve(path, node)
+    return changed
+
+
+def arrange(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool:
+    """Chooses the order of axes so that as many operators as can run in the layout that is wanted."""
+    if not ctx.settings.layout:
+        return False
+    changed, seen = False, set[Value]()
+    for key in [node.id for node in graph.topological() if _is_image(node)]:
+        if key not in graph or not ctx.allows(ARRANGE_NAME, path, graph, graph.node(key)):
+            continue
+        node = graph.node(key)
+        for value in (node.inputs[0], node.value()):
+            if value is None or value in seen or ctx.facts(graph).rank(value) is None:
+                continue
+            region = Region(ctx, graph, value)
+            seen |= set(region.names.values())
+            changed |= _Choice(ctx, graph, region).arrange(path, node)
+    return changed
+
+
+def _is_image(node: Node) -> bool:
+    return node.op_type in IMAGES and not node.domain
+
+
+class _Choice:
+    """The choice for one region."""
+
+    def __init__(self, ctx: Context, graph: Graph, region: Region) -> None:
+        self.ctx, self.graph, self.region, self.facts = ctx, graph, region, ctx.facts(graph)
+        self._batches = batches_of(ctx)
+        self._sizes: dict[Value, int] = {}
+
+    def improve(self, path: tuple[str, ...], node: Node) -> bool:
+        """Has less data transposed, or fewer Transposes where nodes are what counts."""
+        orders = self._orders(())
+        before = self._transposed()
+        for weight in self._weights(before):
+            labels = orders.best(weight, lambda key, label: 0)
+            after = orders.conversions(labels)
+            few = len(after) <= len(before) or self.ctx.settings.objective == "latency"
+            if few and sum(map(weight, after)) < sum(map(weight, before)):
+                return self._apply(NAME, path, node, orders, labels)
+        return False
+
+    def _weights(self, before: list[Value]) -> tuple[Callable[[Value], int], ...]:
+        """What each Transpose weighs; a second weight counts where nothing is better by the first."""
+        objective = self.ctx.settings.objective
+        if objective == "nodes":
+            whole = 1 + sum(map(self._bytes, before))
+            return (lambda value: whole + self._bytes(value),)
+        if objective == "latency":
+            return (lambda value: round(PER_NODE + PER_UNIT["Transpose"] * self._elements(value)),)
+        return self._bytes, lambda value: 1
+
+    def arrange(self, path: tuple[str, ...], node: Node) -> bool:
+        """Has more operators run in the wanted layout, or as many with less data transposed."""
+        images = self._images()
+        last = [(axes[0], *axes[2:], axes[1]) for axes in images]
+        layout = last if self.ctx.settings.layout == "nhwc" else images
+        wanted = {self.region.names.order_of(axes): None for axes in layout}
+        others = {self.region.names.order_of(axes): None for axes in images if axes not in layout}
+        orders = self._orders((*wanted, *others))
+        before = self._transposed()
+
+        def fits(key: int, label: int) -> bool:
+            axes = self.region.axes(self.region.data_of(self.graph.node(key)))
+            return len(axes) < 3 or any(
+                orders.in_order(axes, i) == orders.in_order(axes, label) for i in goals
+            )
+
+        goals = [i for i, order in enumerate(orders.orders) if order in wanted]
+        most = 1 + sum(self._bytes(v) for v in self.region.names.values()) * (len(orders.orders) + 1)
+        labels = orders.best(self._bytes, lambda key, label: 0 if fits(key, label) else most)
+
+        def cost(labels: Labels, moved: Iterable[Value]) -> tuple[int, int]:
+            return sum(not fits(*own) for own in labels.items()), sum(map(self._bytes, moved))
+
+        if cost(labels, orders.conversions(labels)) >= cost(orders.home, before):
+            return False
+        return self._apply(ARRANGE_NAME, path, node, orders, labels)
+
+    def _transposed(self) -> list[Value]:
+        """What the Transposes of the region move now."""
+        return [Value(key) for key in sorted(self.region.transposes)]
+
+    def _images(self) -> list[Axes]:
+        """The axes of images, known by the operators that make or read them."""
+        found: dict[Axes, None] = {}
+        for value in self.region.names.values():
+            makers = [self.graph.node(value.node)] if not value.output else []
+            readers = [self.graph.node(use.node) for use in self.graph.uses(value) if use.slot == 0]
+            axes = self.region.axes(value)
+            if len(axes) >= 3 and any(map(_is_image, (*makers, *readers))):
+                found[axes] = None
+        return list(found)
+
+    def _orders(self, first: tuple[Order, ...]) -> Orders:
+        """Orders to consider: these first, then those on both sides of Transposes, most bytes first."""
+        weights: dict[Axes, int] = {}
+        moved = [Value(key) for key in sorted(self.region.transposes)]
+        for value in moved + [v for key in moved if (v := self.graph.node(key.node).inputs[0])]:
+            axes = self.region.axes(value)
+            weights[axes] = weights.get(axes, 0) + self._bytes(value)
+        chosen = list(first)
+        for axes in sorted(weights, key=lambda axes: (-weights[axes], axes)):
+            place = [{name: i for i, name in enumerate(order)} for order in chosen]
+            names = [name for axis in axes for name in axis]
+            if not any(names == sorted(names, key=at.__getitem__) for at in place):
+                chosen.append(self.region.names.order_of(axes))
+        return Orders(self.graph, self.region, chosen[:MOST_ORDERS])
+
+    def _bytes(self, value: Value) -> int:
+        dtype = self.facts.of(value).dtype
+        return 1 + self._elements(value) * max(dtype.bits if dtype else 32, 8) // 8
+
+    def _elements(self, value: Value) -> int:
+        if value not in self._sizes:
+            shape = self.facts.shape(value) or ()
+            self._sizes[value] = prod(nominal(dim, self._batches) for dim in shape)
+        return self._sizes[value]
+
+    def _apply(self, rule: str, path: tuple[str, ...], node: Node, orders: Orders, labels: Labels) -> bool:
+        """Does it; data movement is exact, but elements may be taken in another order."""
+        tag = max((exactness_of(self.graph.node(key).op_type) for key in labels), default=Exactness.E0)
+        with self.ctx.application(rule, self.graph, node, tag, path) as entry:
+            entry.pairs = Relabelling(self.ctx, self.graph, self.region, orders, labels).apply()
+        return self.ctx.accept(entry)
 
 
 LAYOUT = ScopePass(NAME, improve_layout)
+ARRANGE = ScopePass(ARRANGE_NAME, arrange)

@@ -89,7 +89,8 @@ def _independent(
 class _Mover:
     """Copies nodes of bodies into the scope around them and has the bodies capture what they give."""
 
-    def __init__(self, graph: Graph, owner: Node) -> None:
+    def __init__(self, ctx: Context, graph: Graph, owner: Node) -> None:
+        self._ctx = ctx
         self._graph = graph
         self._owner = owner
         self._taken = names_in(graph)
@@ -126,13 +127,14 @@ class _Mover:
         """Has a body read the copy in the place of its own node."""
         body = self._owner.bodies[position][1]
         parts = [list(self._owner.captures_of(i)) for i in range(len(self._owner.bodies))]
-        for index in range(len(node.outputs)):
-            if body.has_uses(node.value(index)):
-                body.replace_uses(node.value(index), body.add_capture(""))
-                parts[position].append(copy.value(index))
-        body.erase(node)
+        read = [index for index in range(len(node.outputs)) if body.has_uses(node.value(index))]
+        formals = [body.add_capture("") for _ in read]
+        parts[position] += [copy.value(index) for index in read]
         captures = [value for part in parts for value in part]
         self._owner = self._graph.set_inputs(self._owner, self._owner.inputs, captures)
+        for index, formal in zip(read, formals, strict=True):
+            self._ctx.redirect(body, node.value(index), formal)
+        body.erase(node)
 
 
 # -------------------------------------------------------------------- If
@@ -146,7 +148,7 @@ def _lift_of_if(ctx: Context, graph: Graph, node: Node) -> Lifted:
     )
     common = [key for key in first[0] if key in second[0]]
     if common:
-        mover = _Mover(graph, node)
+        mover = _Mover(ctx, graph, node)
         body = node.bodies[0][1]
         for key in common:
             copy = mover.copy(body, first[0][key], key, first[1])
@@ -156,7 +158,7 @@ def _lift_of_if(ctx: Context, graph: Graph, node: Node) -> Lifted:
     for index in range(len(node.outputs)):
         slot = _tail(node, index, first[1], second[1])
         if slot is not None:
-            return _lift_tail(graph, node, index, slot, first[1])
+            return _lift_tail(ctx, graph, node, index, slot, first[1])
     return node.id, []
 
 
@@ -188,10 +190,10 @@ def _form(body: Graph, node: Node) -> Hashable | None:
     return node.op, node.domain, attributes, len(node.inputs)
 
 
-def _lift_tail(graph: Graph, node: Node, index: int, slot: int, numbers: Numbers) -> Lifted:
+def _lift_tail(ctx: Context, graph: Graph, node: Node, index: int, slot: int, numbers: Numbers) -> Lifted:
     """The If without its last operator for one result, and that operator behind it."""
     last = [body.producer(body.outputs[index]) for _, body in node.bodies]
-    mover, body = _Mover(graph, node), node.bodies[0][1]
+    mover, body = _Mover(ctx, graph, node), node.bodies[0][1]
     operands = [
         None if v is None or place == slot else mover.outer(body, v, numbers[v])
         for place, v in enumerate(last[0].inputs)
@@ -216,7 +218,7 @@ def _lift_tail(graph: Graph, node: Node, index: int, slot: int, numbers: Numbers
     new = [tail.value() if i == index else fresh.value(i) for i in range(len(infos))]
     pairs = [(old.value(i), value) for i, value in enumerate(new)]
     for before, after in pairs:
-        graph.replace_uses(before, after)
+        ctx.redirect(graph, before, after)
     graph.erase(old)
     return fresh.id, pairs
 
@@ -226,13 +228,13 @@ def _lift_tail(graph: Graph, node: Node, index: int, slot: int, numbers: Numbers
 
 def _lift_of_loop(ctx: Context, graph: Graph, node: Node) -> Lifted:
     """What gives the same in every iteration, unless it could fail in one that never comes."""
-    pairs = _unchanging(graph, node)
+    pairs = _unchanging(ctx, graph, node)
     if pairs is not None:
         return node.id, pairs
     body = node.bodies[0][1]
     found, numbers = _independent(body, node.captures_of(0), {})
     runs = _runs_at_least_once(ctx, graph, node)
-    mover, moved = _Mover(graph, node), set[Hashable]()
+    mover, moved = _Mover(ctx, graph, node), set[Hashable]()
     for key, inner in found.items():
         below = [numbers[v] for v in inner.inputs if v is not None]
         ready = all(n[0] != "node" or n[1] in moved for n in below if isinstance(n, tuple))
@@ -242,7 +244,7 @@ def _lift_of_loop(ctx: Context, graph: Graph, node: Node) -> Lifted:
     return node.id, []
 
 
-def _unchanging(graph: Graph, node: Node) -> list[tuple[Value, Value]] | None:
+def _unchanging(ctx: Context, graph: Graph, node: Node) -> list[tuple[Value, Value]] | None:
     """Values that are carried but never change: the body and the users read what they start with.
 
     Returns:
@@ -254,20 +256,22 @@ def _unchanging(graph: Graph, node: Node) -> list[tuple[Value, Value]] | None:
     carried = len(node.inputs) - (before or node.attr("num_scan_inputs", 0))
     if node.op_type == "Scan" and graph.opset() < 9:
         return None
-    pairs, captures = [], list(node.captures)
+    pairs, captures, inner = [], list(node.captures), []
     for index in range(carried):
         formal, initial = body.inputs[before + index], node.inputs[before + index]
         if body.outputs[after + index] != formal or initial is None:
             continue
         inside = any(use.node != body.sink.id or use.slot != after + index for use in body.uses(formal))
         if inside:
-            body.replace_uses(formal, body.add_capture(""))
+            inner.append((formal, body.add_capture("")))
             captures.append(initial)
         if graph.has_uses(node.value(index)):
             pairs.append((node.value(index), initial))
-            graph.replace_uses(node.value(index), initial)
+            ctx.redirect(graph, node.value(index), initial)
     if len(captures) > len(node.captures):
         graph.set_inputs(node, node.inputs, captures)
+    for formal, capture in inner:
+        ctx.redirect(body, formal, capture)
     return pairs if pairs or len(captures) > len(node.captures) else None
 
 

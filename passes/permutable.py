@@ -10,34 +10,48 @@ import numpy as np
 
 from optimizer.analysis import Facts
 from optimizer.ir import Graph, Node, Tensor, Value
+from optimizer.rewrite import Exactness, Match, Refusal
+from passes.axes import Parts, Perm, parts_of_view
+from passes.target import reshape_target
 
-Perm: TypeAlias = tuple[int, ...]
 
-
-def _names(text: str) -> frozenset[str]:
+def names_in(text: str) -> frozenset[str]:
+    """A set of names out of a text."""
     return frozenset(text.split())
 
 
-UNARY = _names(
+UNARY = names_in(
     """Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Cast CastLike Ceil Celu Clip Cos Cosh Elu Erf Exp
     Floor Gelu HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Log Mish Neg Not Reciprocal Relu
     Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu"""
 )
-POINTWISE = _names(
+POINTWISE = names_in(
     """Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less LessOrEqual
     Max Mean Min Mod Mul Or Pow PRelu Sub Sum Where Xor"""
 )
 BY_AXIS = {"Softmax": -1, "LogSoftmax": -1, "Hardmax": -1, "ArgMax": 0, "ArgMin": 0, "Split": 0}
 FLATTENING = frozenset(("Softmax", "LogSoftmax", "Hardmax"))
-REDUCTIONS = _names(
+REDUCTIONS = names_in(
     """ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum
     ReduceSumSquare"""
 )
 
 
-BY_ROWS = _names("LayerNormalization RMSNormalization MatMul")
-SUMMING = (REDUCTIONS - {"ReduceMax", "ReduceMin"}) | FLATTENING | BY_ROWS
-"""They add up numbers, and in another order of axes maybe in another order."""
+VIEWS = names_in("Reshape Flatten Squeeze Unsqueeze")
+BY_ROWS = names_in("LayerNormalization RMSNormalization MatMul")
+_CHOOSING = names_in("ReduceMax ReduceMin")
+_SUMMING = (REDUCTIONS - _CHOOSING) | FLATTENING | BY_ROWS
+
+
+def exactness_of(op_type: str) -> Exactness:
+    """What another order of axes may change: sums are rounded otherwise, and of several NaN, or zeros
+    of either sign, another one may be the largest.
+    """
+    return Exactness.E2 if op_type in _SUMMING else Exactness.E1 if op_type in _CHOOSING else Exactness.E0
+
+
+Rebuilt: TypeAlias = tuple[list[Value | None], dict[str, Any]]
+Rebuild: TypeAlias = Callable[[Perm, Perm, list[Value | None]], Rebuilt]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +60,30 @@ class Permutable:
 
     Attributes:
         data: operands that must be permuted like its results.
-        rebuild: for a permutation (new axis i is old axis perm[i]) and the operands, the data
-            already permuted, gives the new operands and attributes.
-        keeps_rank: whether its results are permuted as well; else they stay as they are.
-        by_rows: whether the last axis must stay where it is.
+        rebuild: for the permutations of the data and of the result (new axis i is old axis perm[i]) and
+            the operands, the data already permuted, gives the new operands and attributes.
+        parts: which axes of the data are which of the result; ``None``: they are the same.
+        admits: whether it can run with these two permutations.
+        becomes: type of the new operator, where it is another.
     """
 
     data: tuple[int, ...]
-    rebuild: Callable[[Perm, list[Value | None]], tuple[list[Value | None], dict[str, Any]]]
-    keeps_rank: bool = True
-    by_rows: bool = False
+    rebuild: Rebuild
+    parts: Parts | None = None
+    admits: Callable[[Perm, Perm], bool] = lambda perm, result: True
+    becomes: str = ""
 
 
-def permutable(graph: Graph, facts: Facts, node: Node, rank: int) -> Permutable | None:
-    """How ``node`` runs on permuted data of ``rank`` axes; ``None`` where it cannot."""
+def permutable(m: Match) -> Permutable | None:
+    """How the root of ``m`` runs on permuted data; ``None`` where it cannot."""
+    node, kind = m.root, m.root.op_type
     if node.domain or node.captures or any(a.reference for a in node.attributes.values()):
         return None
-    asker = _Asker(graph, facts, node, rank)
-    kind = node.op_type
+    changes_rank = kind in VIEWS or kind in REDUCTIONS
+    rank = m.rank(node.input(0) if changes_rank else node.value())
+    if rank is None:
+        return None
+    asker = _Asker(m, m.graph, m.facts, node, rank)
     if kind in UNARY:
         return Permutable((0,), asker.same)
     if kind in POINTWISE:
@@ -74,6 +94,8 @@ def permutable(graph: Graph, facts: Facts, node: Node, rank: int) -> Permutable 
         return asker.by_axis(BY_AXIS[kind])
     if kind in REDUCTIONS:
         return asker.reduction()
+    if kind in VIEWS:
+        return asker.view()
     if kind in ("QuantizeLinear", "DequantizeLinear"):
         return asker.quantization()
     if kind in BY_ROWS:
@@ -82,23 +104,21 @@ def permutable(graph: Graph, facts: Facts, node: Node, rank: int) -> Permutable 
     return whole[kind]() if kind in whole else None
 
 
-_Rebuild = Callable[[Perm, list[Value | None]], tuple[list[Value | None], dict[str, Any]]]
-
-
 @dataclass(frozen=True, slots=True)
 class _Asker:
     """One node and what is known about its operands."""
 
+    m: Match
     graph: Graph
     facts: Facts
     node: Node
     rank: int
 
-    def same(self, perm: Perm, inputs: list[Value | None]) -> tuple[list[Value | None], dict[str, Any]]:
+    def same(self, perm: Perm, result: Perm, inputs: list[Value | None]) -> Rebuilt:
         """Nothing changes."""
         return inputs, dict(self.node.attributes)
 
-    def pointwise(self, rebuild: _Rebuild | None = None) -> Permutable | None:
+    def pointwise(self, rebuild: Rebuild | None = None) -> Permutable | None:
         """Operands are data of the same rank, or constants, which are permuted in the file."""
         if "broadcast" in self.node.attributes or self.graph.opset() < 7:
             return None
@@ -109,11 +129,11 @@ class _Asker:
         if any(len(self._tensor(i).shape) > self.rank for i in constants):
             return None
 
-        def permuted(perm: Perm, inputs: list[Value | None]) -> tuple[list[Value | None], dict[str, Any]]:
+        def permuted(perm: Perm, result: Perm, inputs: list[Value | None]) -> Rebuilt:
             for slot in constants:
                 if self._tensor(slot).size != 1:
                     inputs[slot] = self.graph.add_constant(_permuted(self._tensor(slot), perm))
-            return (rebuild or self.same)(perm, inputs)
+            return (rebuild or self.same)(perm, result, inputs)
 
         return Permutable(data, permuted) if data else None
 
@@ -122,10 +142,10 @@ class _Asker:
         assert tensor is not None
         return tensor
 
-    def axis(self, name: str, default: int) -> _Rebuild:
+    def axis(self, name: str, default: int) -> Rebuild:
         """Only an axis changes."""
 
-        def moved(perm: Perm, inputs: list[Value | None]) -> tuple[list[Value | None], dict[str, Any]]:
+        def moved(perm: Perm, result: Perm, inputs: list[Value | None]) -> Rebuilt:
             axis = perm.index(self.node.attr(name, default) % self.rank)
             return inputs, {**self.node.attributes, name: axis}
 
@@ -144,18 +164,39 @@ class _Asker:
         axes = self._ints("axes", 1)
         if not axes:
             return None
-        dropped = {axis % self.rank for axis in axes}
+        gone = sorted({axis % self.rank for axis in axes})
 
-        def moved(perm: Perm, inputs: list[Value | None]) -> tuple[list[Value | None], dict[str, Any]]:
-            return self._with_ints("axes", 1, [perm.index(a) for a in dropped], inputs)
+        def moved(perm: Perm, result: Perm, inputs: list[Value | None]) -> Rebuilt:
+            return self._with_ints("axes", 1, [perm.index(a) for a in gone], inputs)
 
-        return Permutable((0,), moved, keeps_rank=bool(self.node.attr("keepdims", 1)))
+        if self.node.attr("keepdims", 1):
+            return Permutable((0,), moved)
+        left = [axis for axis in range(self.rank) if axis not in gone]
+        kept = [((axis,), (place,)) for place, axis in enumerate(left)]
+        return Permutable((0,), moved, (*kept, *(((axis,), ()) for axis in gone)))
 
-    def drops_alike(self, perm: Perm) -> bool:
-        """Whether a reduction that drops its axes leaves the others in the same order."""
-        dropped = {axis % self.rank for axis in self._ints("axes", 1) or ()}
-        left = [axis for axis in perm if axis not in dropped]
-        return left == sorted(left)
+    def view(self) -> Permutable | None:
+        """The new shape is permuted; what is left open in it must be proven all the same."""
+        source, shape = self.m.shape(self.node.input(0)), self.m.shape(self.node.value())
+        parts = None if source is None or shape is None else parts_of_view(source, shape)
+        if source is None or shape is None or parts is None:
+            return None
+
+        def target(perm: Perm, result: Perm) -> list[int]:
+            return reshape_target(
+                self.m, [source[axis] for axis in perm], [shape[axis] for axis in result], None
+            )
+
+        def reshaped(perm: Perm, result: Perm, inputs: list[Value | None]) -> Rebuilt:
+            return [inputs[0], self.graph.add_constant(np.array(target(perm, result), np.int64))], {}
+
+        def admits(perm: Perm, result: Perm) -> bool:
+            try:
+                return bool(target(perm, result) or not result)
+            except Refusal:
+                return False
+
+        return Permutable((0,), reshaped, parts, admits, "Reshape")
 
     def rows(self) -> Permutable | None:
         """What treats the rows along the last axis one by one, with constants only beside them."""
@@ -167,7 +208,8 @@ class _Asker:
         else:
             fits = self.node.attr("axis", -1) % self.rank == self.rank - 1
             fits &= all(v is None or self.facts.rank(v) == 1 for v in self.node.inputs[1:])
-        return Permutable((0,), self.same, by_rows=True) if fits else None
+        last = self.rank - 1
+        return Permutable((0,), self.same, admits=lambda perm, _: perm[-1] == last) if fits else None
 
     def resize(self) -> Permutable | None:
         """The scales, or sizes, move; a region or some axes only do not."""
@@ -183,7 +225,7 @@ class _Asker:
             return None
         (slot,) = slots
 
-        def moved(perm: Perm, inputs: list[Value | None]) -> tuple[list[Value | None], dict[str, Any]]:
+        def moved(perm: Perm, result: Perm, inputs: list[Value | None]) -> Rebuilt:
             inputs[slot] = self.graph.add_constant(self._tensor(slot).array[list(perm)])
             return inputs, dict(node.attributes)
 
@@ -215,7 +257,7 @@ class _Asker:
         if pads is None or len(pads) != 2 * self.rank or self.node.input(3) is not None:
             return None
 
-        def moved(perm: Perm, inputs: list[Value | None]) -> tuple[list[Value | None], dict[str, Any]]:
+        def moved(perm: Perm, result: Perm, inputs: list[Value | None]) -> Rebuilt:
             new = [pads[axis + end] for end in (0, self.rank) for axis in perm]
             return self._with_ints("pads", 1, new, inputs)
 
@@ -230,7 +272,7 @@ class _Asker:
                 return None
             axes = list(range(len(starts)))
 
-        def moved(perm: Perm, inputs: list[Value | None]) -> tuple[list[Value | None], dict[str, Any]]:
+        def moved(perm: Perm, result: Perm, inputs: list[Value | None]) -> Rebuilt:
             return self._with_ints("axes", 3, [perm.index(a % self.rank) for a in axes], inputs)
 
         return Permutable((0,), moved)
@@ -252,13 +294,10 @@ class _Asker:
             return inputs, {**self.node.attributes, name: numbers}
         while len(inputs) <= slot:
             inputs.append(None)
-        inputs[slot] = self.graph.add_constant(np.array(numbers, np.int64))
+        bounds = self.facts.of(inputs[1]).dtype if self.node.op_type == "Slice" and inputs[1] else None
+        dtype = np.int64 if bounds is None else bounds.numpy  # a Slice is told all in one type
+        inputs[slot] = self.graph.add_constant(np.array(numbers, dtype))
         return inputs, dict(self.node.attributes)
-
-
-def drops_alike(graph: Graph, facts: Facts, node: Node, rank: int, perm: Perm) -> bool:
-    """Whether a reduction that drops its axes gives the same result on data permuted by ``perm``."""
-    return _Asker(graph, facts, node, rank).drops_alike(perm)
 
 
 def _permuted(tensor: Tensor, perm: Perm) -> np.ndarray:
@@ -266,8 +305,3 @@ def _permuted(tensor: Tensor, perm: Perm) -> np.ndarray:
     array = tensor.array
     full = array.reshape((1,) * (len(perm) - array.ndim) + array.shape)
     return np.ascontiguousarray(full.transpose(perm))
-
-
-def inverse(perm: Perm) -> Perm:
-    """The permutation that takes ``perm`` back."""
-    return tuple(int(i) for i in np.argsort(perm))

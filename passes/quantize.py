@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from optimizer.ir import DType, Value
+from optimizer.ir import DType, Node, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
+from passes.known import constant_of
 
 
 @graph_optimizer(
@@ -20,16 +21,24 @@ def drop_requantization(m: Match, rw: Rewriter) -> Value:
 
     The quotient of the product is off by less than a half, so it rounds to the integer it was.
     """
-    m.require(m.dtype(m.x) in (DType.INT8, DType.UINT8), "not 8 bits")
-    m.require(m.dtype(m.x) == m.dtype(m.root.value()), "the element type changes")
-    named = ("axis", "block_size")
-    same = all(m.back.attr(name) == m.again.attr(name) for name in named)
-    m.require(same and np.array_equal(m.f64(m.s), m.f64(m.t)), "the scales differ")
-    scales = m.f64(m.s)
+    require_inverse(m, m.x, m.back, m.again)
+    return m.x
+
+
+def require_inverse(m: Match, x: Value, back: Node, again: Node) -> None:
+    """Refuses a pair of which the second, QuantizeLinear, does not take back the first for every ``x``."""
+    m.require(m.dtype(x) in (DType.INT8, DType.UINT8), "not 8 bits")
+    m.require(m.dtype(x) == m.dtype(again.value()), "the element type changes")
+    m.require(
+        all(back.attr(name) == again.attr(name) for name in ("axis", "block_size")), "the scales differ"
+    )
+    first, second = (constant_of(m, node.inputs[1]) for node in (back, again))
+    m.require(first.dtype == second.dtype, "the scales differ")
+    scales = m.f64(again.inputs[1])
+    m.require(np.array_equal(m.f64(back.inputs[1]), scales), "the scales differ")
     m.require(
         scales.size and (scales > 2.0**-100).all() and (scales < 2.0**100).all(), "the scales are extreme"
     )
-    first, second = (np.zeros(()) if v is None else m.f64(v) for v in (m.p, m.q))
-    equal = np.array_equal(first, second) or not (first.any() or second.any())
+    one, other = (np.zeros(()) if node.input(2) is None else m.f64(node.input(2)) for node in (back, again))
+    equal = np.array_equal(one, other) or not (one.any() or other.any())
     m.require(equal, "the zero points differ")
-    return m.x

@@ -7,14 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from networkx import ancestors, descendants
 
 from optimizer.ir import Graph, Node, Value
+from optimizer.rewrite import Context
 
 
-def drop_unused_results(graph: Graph, node: Node, is_kept: Callable[[Node], bool]) -> Node:
-    """The node, or a new one in its place that makes only what is read.
-
-    Args:
-        is_kept: nodes of the bodies that must stay, whatever they are for.
-    """
+def drop_unused_results(ctx: Context, graph: Graph, node: Node) -> Node:
+    """The node, or a new one in its place that makes only what is read."""
     if node.domain or node.op_type not in ("If", "Loop", "Scan"):
         return node
     used = [i for i in range(len(node.outputs)) if graph.has_uses(node.value(i))]
@@ -23,18 +20,16 @@ def drop_unused_results(graph: Graph, node: Node, is_kept: Callable[[Node], bool
     if node.op_type == "If":
         for _, body in node.bodies:
             _return_only(body, used)
-        return _with_outputs(graph, node, used, node.inputs)
+        return _with_outputs(ctx, graph, node, used, node.inputs)
     ((_, body),) = node.bodies
     if node.op_type == "Loop":
-        return _loop(graph, node, body, used, is_kept)
-    return _scan(graph, node, body, used, is_kept)
+        return _loop(ctx, graph, node, body, used)
+    return _scan(ctx, graph, node, body, used)
 
 
-def _loop(
-    graph: Graph, node: Node, body: Graph, used: Sequence[int], is_kept: Callable[[Node], bool]
-) -> Node:
+def _loop(ctx: Context, graph: Graph, node: Node, body: Graph, used: Sequence[int]) -> Node:
     carried = len(node.inputs) - 2
-    live = _live(body, {0, *(1 + i for i in used)}, {1 + i: 2 + i for i in range(carried)}, is_kept)
+    live = _live(body, {0, *(1 + i for i in used)}, {1 + i: 2 + i for i in range(carried)}, ctx.is_kept)
     kept = [i for i in range(len(node.outputs)) if 1 + i in live]
     if len(kept) == len(node.outputs):
         return node
@@ -42,15 +37,13 @@ def _loop(
     dropped = [body.inputs[2 + i] for i in range(carried) if i not in kept]
     _return_only(body, [0, *(1 + i for i in kept)])
     _erase(body, dropped)
-    return _with_outputs(graph, node, kept, inputs)
+    return _with_outputs(ctx, graph, node, kept, inputs)
 
 
-def _scan(
-    graph: Graph, node: Node, body: Graph, used: Sequence[int], is_kept: Callable[[Node], bool]
-) -> Node:
+def _scan(ctx: Context, graph: Graph, node: Node, body: Graph, used: Sequence[int]) -> Node:
     """Lists with an entry for each scanned result get shorter as well."""
     states = len(node.inputs) - node.attr("num_scan_inputs", 0)
-    kept = sorted(_live(body, set(used), {i: i for i in range(states)}, is_kept))
+    kept = sorted(_live(body, set(used), {i: i for i in range(states)}, ctx.is_kept))
     if len(kept) == len(node.outputs) or not kept or graph.opset() < 9:
         return node
     inputs = [node.inputs[i] for i in kept if i < states] + list(node.inputs[states:])
@@ -62,7 +55,7 @@ def _scan(
     dropped = [body.inputs[i] for i in range(states) if i not in kept]
     _return_only(body, kept)
     _erase(body, dropped)
-    return _with_outputs(graph, graph.set_attrs(node, {**node.attributes, **lists}), kept, inputs)
+    return _with_outputs(ctx, graph, graph.set_attrs(node, {**node.attributes, **lists}), kept, inputs)
 
 
 def _live(
@@ -100,13 +93,15 @@ def _return_only(body: Graph, kept: Sequence[int]) -> None:
     body.set_outputs([outputs[i] for i in kept], [infos[i] for i in kept])
 
 
-def _with_outputs(graph: Graph, node: Node, kept: Sequence[int], inputs: Sequence[Value | None]) -> Node:
+def _with_outputs(
+    ctx: Context, graph: Graph, node: Node, kept: Sequence[int], inputs: Sequence[Value | None]
+) -> Node:
     infos = [node.outputs[i] for i in kept]
     old = graph.set_attrs(node, outputs=len(node.outputs))  # the new one bears the names
     fresh = graph.add(
         node.op_type, inputs, old.attributes, infos, captures=old.captures, name=old.name, origin=old.origin
     )
     for position, index in enumerate(kept):
-        graph.replace_uses(old.value(index), fresh.value(position))
+        ctx.redirect(graph, old.value(index), fresh.value(position))
     graph.erase(old)
     return fresh

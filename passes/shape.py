@@ -35,8 +35,10 @@ def _extent(m: Match, shape: Node) -> tuple[int, int]:
 )
 def fold_slice_into_shape(m: Match, rw: Rewriter) -> Value:
     """Slice(Shape(x), [a], [b]) -> Shape<start=a, end=b>(x)"""
-    m.require(m.steps is None or constant_of(m, m.steps).array.item() == 1, "it skips dimensions")
-    start, end = (int(constant_of(m, v).array.item()) for v in (m.starts, m.ends))
+    m.require(m.steps is None or (constant_of(m, m.steps).array == 1).all(), "it skips dimensions")
+    bounds = [constant_of(m, v).array for v in (m.starts, m.ends)]
+    m.require(all(bound.size == 1 for bound in bounds), "it has not one start and one end")
+    start, end = (int(bound.item()) for bound in bounds)
     return _part(m, rw, start, end)
 
 
@@ -135,7 +137,7 @@ def share_by_contents(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool
 
 def _merge(ctx: Context, path: tuple[str, ...], graph: Graph, node: Node, first: Value) -> bool:
     with ctx.application("share-by-contents", graph, node, scope=path) as entry:
-        graph.replace_uses(node.value(), first)
+        ctx.redirect(graph, node.value(), first)
         entry.pairs.append((node.value(), first))
         ctx.erase_dead(graph, node.id)
     ctx.stats["share-by-contents"].fired += 1

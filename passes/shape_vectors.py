@@ -125,22 +125,22 @@ class _Search:
         self._graph = graph
         self._position: dict[int, int] = {}
         self._axes: dict[Dim, list[tuple[Value, int]]] = {}
-        self._told = told = set[int]()
+        self._tellers = tellers = set[int]()
         for value in (*graph.inputs, *graph.captures):
             self._note(value)
         for position, node in enumerate(graph.topological()):
             self._position[node.id] = position
-            if self._only_tells_shapes(node, told):
-                told.add(node.id)
+            if self._only_tells_shapes(node, tellers):
+                tellers.add(node.id)
                 continue
             for index in range(len(node.outputs)):
                 self._note(node.value(index))
 
-    def _only_tells_shapes(self, node: Node, told: set[int]) -> bool:
+    def _only_tells_shapes(self, node: Node, tellers: set[int]) -> bool:
         if node.op in ("Shape", "Size"):
             return True
         read = [v for v in node.operands if v is not None and self._graph.tensor(v) is None]
-        return bool(read) and all(value.node in told for value in read)
+        return bool(read) and all(value.node in tellers for value in read)
 
     def _note(self, value: Value) -> None:
         for axis, dim in enumerate(self.facts.shape(value) or ()):
@@ -197,7 +197,7 @@ class _Search:
             return False
         if value.node not in self._position:
             return True  # an input
-        needed = any(use.node not in self._told for use in self._graph.uses(value))
+        needed = any(use.node not in self._tellers for use in self._graph.uses(value))
         return needed and self._position[value.node] < before
 
     def _dying(self, node: Node) -> frozenset[int]:

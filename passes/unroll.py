@@ -12,7 +12,7 @@ from optimizer.rewrite import Context, Refusal
 from passes.splice import splice
 
 MAX_TRIPS = 8
-MAX_NODES = {"latency": 64, "balanced": 12, "nodes": 0}
+MAX_NODES = {"latency": 64, "balanced": 0, "nodes": 0}
 """Nodes that unrolled bodies may have, beside as many as there were, by objective."""
 
 

@@ -71,6 +71,10 @@ class Equations:
     def _raise_atom(self, atom: Atom, low: int) -> None:
         if atom.kind == "fdiv" and atom.args[1].value is not None and low > 0:
             self.raise_to(atom.args[0], low * atom.args[1].value)
+        if atom.kind == "max":
+            able = [operand for operand in atom.args if operand.bounds[1] >= low]
+            if len(able) == 1:
+                self.raise_to(able[0], low)
         if not atom.is_leaf or atom.lo >= low or low > atom.hi:
             return
         if atom.kind == "fresh":

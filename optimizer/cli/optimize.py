@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from optimizer.cli import parsing
-from optimizer.cli.errors import reported
+from optimizer.cli.errors import reported, spelled
 from optimizer.ir import StorageError
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ _OPTIONS = (
                  help="What decides where fewer nodes and lower latency conflict."),
     click.option("--size-limit", metavar="SIZE|none", help="Bytes the file may grow [1 MiB + 10 %]."),
     click.option("--target", type=click.Choice(["onnxruntime"]), help="Admit this runtime's own operators."),
+    click.option("--measure", is_flag=True, help="Time close choices in onnxruntime."),
+    click.option("--layout", type=click.Choice(["nchw", "nhwc"]),
+                 help="Run what lies between convolutions with the channels first, or last."),
     click.option("--opset", metavar="N|fused", help="Convert to it first (fused: with all fused operators)."),
     click.option("--freeze-initializers", is_flag=True, help="Treat overridable initializers as constants."),
     click.option("--keep-functions", is_flag=False, flag_value="*", metavar="[=DOMAIN]", multiple=True,
@@ -49,11 +52,12 @@ _OPTIONS = (
                  help="Each rewrite and the file; one of both; the file at each rewrite; nothing."),
     click.option("--no-verify", is_flag=True, help="The same as --verify off."),
     click.option("--check", type=click.IntRange(min=1), default=2, metavar="N", help="Inputs per size [2]."),
-    click.option("--max-abs-error", type=float, metavar="E", help="Fail above this absolute error."),
+    click.option("--max-abs-error", type=float, callback=parsing.bound, metavar="E",
+                 help="Fail above this absolute error."),
     click.option("--input-data", metavar="DIR", help="Check with these: .npy, .npz, test_data_set_0/."),
     click.option("--require-verified", is_flag=True, help="Fail unless both engines could verify it."),
     click.option("--no-rollback", is_flag=True, help="Fail on a wrong rewrite instead of undoing it."),
-    click.option("--stop", is_flag=True, help="The same: stop at the first wrong rewrite."),
+    click.option("--stop", is_flag=True, help="With --verify each: end at the first rewrite found wrong."),
     click.option("--save-log", metavar="L.json", help="Write which rule was applied where (oinfer replay)."),
     click.option("--report", metavar="FILE.json", help="Write the report as JSON."),
     click.option("--external-data", is_flag=True, help="Constants into a file beside OUT."),
@@ -63,7 +67,7 @@ _OPTIONS = (
     click.option("--why-not", multiple=True, metavar="RULE", help="Print why this rule was not applied."),
     click.option("--explain", multiple=True, metavar="NODE", help="Print why this node is still there."),
     click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
-    click.option("-v", "--verbose", is_flag=True, help="Print unchanged operators too."),
+    click.option("-v", "--verbose", is_flag=True, help="Print unchanged operators and refusals too."),
     click.option("--debug", is_flag=True, help="Print the traceback of an error."),
 )  # fmt: skip
 
@@ -84,6 +88,8 @@ def main(source: str | None, output: str | None, list_passes: bool, debug: bool,
             return
         if source is None or output is None:
             raise click.UsageError("give the model to read and the file to write: oinfer-opt IN OUT")
+        if "-" in (source, output):
+            raise click.UsageError("'-' is no file: models are read from, and written to, files with names")
         _optimize(Path(source), Path(output), options)
 
 
@@ -129,15 +135,17 @@ def _optimize(source: Path, output: Path, options: dict[str, Any]) -> None:
     answers = [*map(explainer.why_not, options["why_not"]), *map(explainer.explain, options["explain"])]
     for misses in answers:
         for miss in misses[:MAX_MISSES]:
-            click.echo(str(miss))
+            click.echo(spelled(str(miss)))
         if len(misses) > MAX_MISSES:
             click.echo(f"... and {len(misses) - MAX_MISSES} more")
 
 
 def _check_folder(file: Path) -> None:
     """Refuses a file that could not be written later, when the work is done."""
-    if file.is_dir() or not file.parent.is_dir():
-        raise StorageError(f"{file}: cannot be written: no such folder, or it is one itself")
+    if file.is_dir():
+        raise StorageError(f"{file}: is a folder; name a file to write")
+    if not file.parent.is_dir():
+        raise StorageError(f"{file}: cannot be written: there is no folder {file.parent}")
 
 
 def _keywords(options: dict[str, Any]) -> dict[str, Any]:
@@ -151,6 +159,8 @@ def _keywords(options: dict[str, Any]) -> dict[str, Any]:
         "fp": options["fp"],
         "optimize_for": options["optimize_for"],
         "target": options["target"] or "",
+        "layout": options["layout"] or "",
+        "measure": options["measure"],
         "size_limit": -1 if limit is None else parsing.byte_count(limit),
         "opset": parsing.opset(options["opset"]),
         "keep": options["keep"],
@@ -189,6 +199,7 @@ def _instruments(options: dict[str, Any], console: Console) -> tuple[list[Instru
 def _print(report: Report, console: Console, options: dict[str, Any]) -> None:
     from optimizer.report import table
 
+    report.warnings = [spelled(warning) for warning in report.warnings]
     table.print_report(report, console, verbose=options["verbose"])
     if options["time_passes"]:
         console.print(table.pass_table(report))

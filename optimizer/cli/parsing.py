@@ -14,6 +14,17 @@ _DIM = r"(.+?)(?:%([1-9]\d*)=0|=(?:(\d+)|(\d*)\.\.(\d*)))"
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
+def bound(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
+    """What an error may reach, as the callback of an option.
+
+    Raises:
+        click.BadParameter: negative, which nothing would pass, or NaN, which everything would.
+    """
+    if value is not None and not value >= 0:
+        raise click.BadParameter(f"{value} is not a number from 0 on, as in 1e-5")
+    return value
+
+
 def opset(text: str | None) -> int | str | None:
     """``17`` -> 17, ``fused`` as it is.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from optimizer.cli.errors import reported
+from optimizer.cli.errors import reported, spelled
 
 
 @click.command()
@@ -21,14 +21,18 @@ def replay(source: str, log: str, output: str, no_verify: bool, debug: bool) -> 
     """
     with reported(debug):
         from optimizer.api import optimize
+        from optimizer.ir import UsageError
         from optimizer.options import recorded_options
         from optimizer.report.table import verdict
         from optimizer.rewrite import read_log
 
-        found = read_log(log)
+        try:
+            found = read_log(log)
+        except UsageError as error:
+            raise UsageError(f"{error}; the order is IN L.json OUT") from error
         keywords = recorded_options(found.options)
         verify = "off" if no_verify else "full"
         report = optimize(source, output=output, verify=verify, replay=found, **keywords).report
         for warning in report.warnings:
-            click.echo(f"warning: {warning}", err=True)
+            click.echo(f"warning: {spelled(warning)}", err=True)
         click.echo(f"{report.before.nodes} -> {report.after.nodes} nodes, {verdict(report)}")

@@ -1,4 +1,4 @@
-"""``oinfer``: inspect, check, run."""
+"""``oinfer`` and its commands."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ from optimizer.cli import parsing
 from optimizer.cli.bisect import bisect
 from optimizer.cli.check import check
 from optimizer.cli.check_rules import check_rules
-from optimizer.cli.errors import reported
+from optimizer.cli.errors import reported, spelled
 from optimizer.cli.reduce import reduce
 from optimizer.cli.replay import replay
 
+_FILL_HELP = (
+    "What inputs not given are drawn from [normal]: uniform, positive, zeros, signed-zeros, ones, large, "
+    "denormal, nonfinite or edges. Indices, masks, shapes and scales stay what they have to be."
+)
 _DEBUG = click.option("--debug", is_flag=True, help="Print the traceback of an error.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="oinfer-opt")
 def main() -> None:
-    """Tools around ONNX models: look into one, compare two, run one."""
+    """Tools around ONNX models; ``oinfer COMMAND --help`` tells more of each."""
 
 
 @main.command()
@@ -64,9 +68,8 @@ def inspect(
             return
 
         loaded = load(model)
-        click.echo(
-            inspection.describe_tensor(loaded, tensor) if tensor else inspection.describe(loaded, nodes)
-        )
+        text = inspection.describe_tensor(loaded, tensor) if tensor else inspection.describe(loaded, nodes)
+        click.echo(spelled(text))
 
 
 @main.command()
@@ -76,6 +79,7 @@ def inspect(
 @click.option("--std", default="1", metavar="S,...", help="What it is divided by then [1].")
 @click.option("--layout", type=click.Choice(["NCHW", "NHWC"]), help="Of a picture [by its input's shape].")
 @click.option("--seed", type=int, default=0, metavar="N", help="Seed of the inputs not given [0].")
+@click.option("--fill", default="normal", metavar="NAME", help=_FILL_HELP)
 @click.option("--engine", type=click.Choice(["numpy", "onnxruntime", "both"]), default="numpy")
 @click.option("--trace", is_flag=True, help="Print time, type, shape and range of every node's results.")
 @click.option("--memory", is_flag=True, help="Print the most memory that intermediates took.")
@@ -112,5 +116,15 @@ def run(
             raise click.exceptions.Exit(1)
 
 
-for _command in (bisect, check, check_rules, reduce, replay):
+for _command, _summary in {
+    passes: "List the passes and rules, or tell about one.",
+    inspect: "Show what a model is made of.",
+    run: "Run a model and show its outputs.",
+    bisect: "Name the first rewrite of a model that is wrong.",
+    check: "Compare two models.",
+    check_rules: "Try rules on graphs made to break them.",
+    reduce: "Shrink a model that shows a fault.",
+    replay: "Apply a saved log of rewrites again.",
+}.items():
+    _command.short_help = _summary
     main.add_command(_command)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
+from zipfile import BadZipFile
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -18,8 +20,7 @@ from optimizer.ir import OptimizerError, StorageError, UsageError
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 DataSet: TypeAlias = tuple[str, dict[str, Array]]
 
-MOST = 64
-"""Data sets read from one folder; the first ones by name."""
+_BROKEN = (ValueError, EOFError, BadZipFile, zlib.error)
 
 
 def read_data_sets(folder: Path, inputs: Sequence[str]) -> list[DataSet]:
@@ -32,25 +33,33 @@ def read_data_sets(folder: Path, inputs: Sequence[str]) -> list[DataSet]:
         inputs: names of the model's inputs, in order.
 
     Raises:
-        UsageError: the folder has no data, a file cannot be read, or the model has no such input.
-        StorageError: there is no such folder.
+        UsageError: the folder has no data, a file holds something else, or the model has no such input.
+        StorageError: there is no such folder, or a file cannot be read.
     """
     if not folder.is_dir():
         raise StorageError(f"{folder} is not a directory with input data")
-    found = []
-    for place in (folder, *sorted(p for p in folder.iterdir() if p.is_dir())):
-        arrays = _set_of(place, inputs)
-        if arrays:
-            found.append((place.name, arrays))
-    for path in sorted(folder.glob("*.npz")):
-        found.append((path.name, dict(_of_npz(path))))
+    try:
+        found = _sets_in(folder, inputs)
+    except OSError as error:
+        raise StorageError(f"{error.filename or folder} cannot be read: {error.strerror or error}") from error
     if not found:
         raise UsageError(f"{folder} has no .npy, .npz or input_0.pb files, nor folders with such files")
     for label, arrays in found:
         for name in arrays:
             if name not in inputs:
                 raise UsageError(f"data set '{label}': the model has no input '{name}' ({', '.join(inputs)})")
-    return found[:MOST]
+    return found
+
+
+def _sets_in(folder: Path, inputs: Sequence[str]) -> list[DataSet]:
+    found = []
+    for place in (folder, *sorted(p for p in folder.iterdir() if p.is_dir())):
+        arrays = _set_of(place, inputs)
+        if arrays:
+            found.append((place.name, arrays))
+    for path in sorted(folder.glob("*.npz")):
+        found.append((path.name, _of_npz(path)))
+    return found
 
 
 def _set_of(folder: Path, inputs: Sequence[str]) -> dict[str, Array]:
@@ -66,17 +75,24 @@ def _set_of(folder: Path, inputs: Sequence[str]) -> dict[str, Array]:
 
 def _of_npy(path: Path) -> Array:
     try:
-        return np.asarray(np.load(path, allow_pickle=False))
-    except (ValueError, EOFError) as error:
+        with path.open("rb") as file:  # np.load itself leaves it open where it fails
+            array = np.load(file, allow_pickle=False)
+            if isinstance(array, np.ndarray):
+                return array
+    except _BROKEN as error:
         raise UsageError(f"{path} cannot be read as .npy: {error}") from error
+    raise UsageError(f"{path} holds several arrays; call it .npz")
 
 
-def _of_npz(path: Path) -> Iterator[tuple[str, Array]]:
+def _of_npz(path: Path) -> dict[str, Array]:
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            yield from arrays.items()
-    except (ValueError, EOFError, OSError) as error:
+        with path.open("rb") as file:
+            found = np.load(file, allow_pickle=False)
+            if not isinstance(found, np.ndarray):
+                return dict(found.items())
+    except _BROKEN as error:
         raise UsageError(f"{path} cannot be read as .npz: {error}") from error
+    raise UsageError(f"{path} holds a single array; call it NAME.npy after an input")
 
 
 def _of_pb(path: Path) -> tuple[str, Array]:

@@ -8,9 +8,11 @@ import stat
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
-from onnx import ModelProto
+from onnx import IR_VERSION, ModelProto
 
 from optimizer.ir import InvalidModel, StorageError
+
+NEWEST_IR: int = IR_VERSION
 
 
 def read_bytes(path: Path) -> bytes:
@@ -53,9 +55,17 @@ def decode(data: bytes, original: bytes) -> ModelProto:
         raise InvalidModel(_diagnose(original)) from None
     graph = model.graph
     if not (model.HasField("graph") and (graph.node or graph.output)):
-        raise InvalidModel(f"not an ONNX model: {_guess(original) or 'it holds no graph'}")
+        held = "it holds functions, but no graph" if model.functions else "it holds no graph"
+        raise InvalidModel(f"not an ONNX model: {_guess(original) or held}")
     if model.ir_version < 1:
         raise InvalidModel("not an ONNX model: it states no ir_version")
+    if model.ir_version > NEWEST_IR:
+        raise InvalidModel(
+            f"ir_version {model.ir_version} is newer than {NEWEST_IR}, the newest that the installed onnx "
+            f"knows; upgrade onnx"
+        )
+    if not graph.output:
+        raise InvalidModel(f"graph '{graph.name}' has no outputs: nothing it computes can be read")
     return model
 
 
@@ -95,6 +105,7 @@ class ExternalFiles:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._maps: dict[str, memoryview] = {}
+        self._paths: list[str] = []
 
     def slice(self, location: str, offset: int, length: int | None, tensor: str) -> memoryview:
         """``length`` bytes (to the end, where ``None``) of a file beside the model, not yet read.
@@ -113,8 +124,14 @@ class ExternalFiles:
             )
         return whole[offset:end]
 
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Paths of the files that hold tensors read so far."""
+        return tuple(self._paths)
+
     def _map(self, location: str, tensor: str) -> memoryview:
         path = self._resolve(location, tensor)
+        self._paths.append(os.fspath(path))
         try:
             with path.open("rb") as file:
                 if not os.fstat(file.fileno()).st_size:

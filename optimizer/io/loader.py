@@ -9,6 +9,7 @@ from pathlib import Path
 from onnx import FunctionProto, ModelProto, OperatorSetIdProto, ValueInfoProto
 
 from optimizer.io.attributes import read_attribute
+from optimizer.io.calls import check_calls
 from optimizer.io.draft import Notes, draft_graph, draft_scope
 from optimizer.io.files import ExternalFiles, decode, read_bytes
 from optimizer.io.pause import no_garbage_collection
@@ -24,7 +25,12 @@ _EXTRAS = ("training_info", "configuration")
 _PROTOBUF_LIMIT = 2**31 - 1
 
 
-def load(source: str | os.PathLike[str] | bytes | ModelProto, *, freeze_initializers: bool = False) -> Model:
+def load(
+    source: str | os.PathLike[str] | bytes | ModelProto,
+    *,
+    freeze_initializers: bool = False,
+    check_types: bool = True,
+) -> Model:
     """Reads a model.
 
     Weights are not read yet: they stay views of the file's bytes, or memory-mapped external data.
@@ -32,6 +38,8 @@ def load(source: str | os.PathLike[str] | bytes | ModelProto, *, freeze_initiali
     Args:
         source: path of a file, a serialized model, or a ModelProto (not kept, not changed).
         freeze_initializers: make constants of initializers that callers could override.
+        check_types: refuse operators that read constants or inputs of types they do not take. Not for the
+            result of a rewrite: a constant may show what was wrong with the original, but hidden, before.
 
     Raises:
         StorageError: the file is not there or may not be read.
@@ -42,7 +50,11 @@ def load(source: str | os.PathLike[str] | bytes | ModelProto, *, freeze_initiali
         with no_garbage_collection():
             files = ExternalFiles(path.parent if path else None)
             proto, raw = _parse(source, path)
-            return _build(proto, Reader(files, raw, Notes()), freeze_initializers)
+            model = _build(proto, Reader(files, raw, Notes()), freeze_initializers)
+            check_requirements(model, types=check_types)
+            check_calls(model)
+            model.external_files = files.used
+            return model
     except InvalidModel as error:
         line = " ".join(str(error).splitlines())  # names may hold anything
         raise InvalidModel(f"{path}: {line}" if path else line) from error
@@ -92,7 +104,6 @@ def _build(proto: ModelProto, reader: Reader, freeze: bool) -> Model:
     if len(model.functions) != len(functions):
         raise InvalidModel("two functions have the same domain, name and overload")
     reader.note_unknown_operators(model.functions)
-    check_requirements(model)
     model.warnings = notes.lines()
     return model
 

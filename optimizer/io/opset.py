@@ -6,6 +6,7 @@ and from versions before 7 (whose broadcasting was another), onnx's own converte
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from optimizer.io.loader import load
@@ -177,8 +178,27 @@ def _by_onnx(model: Model, version: int) -> Model:
     proto = to_proto(model)
     try:
         converted = load(version_converter.convert_version(proto, version))
-    except (RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split())
+    except Exception as error:  # an assertion of C++, or a result that is no model
+        reason = _reason(str(error))
         raise UsageError(f"cannot convert opset {current} to {version}: {reason}") from error
     extras = {**model.extras, **converted.extras}
     return replace(converted, metadata=model.metadata, extras=extras, warnings=model.warnings)
+
+
+_ASSERTION = re.compile(r"^.*?Assertion `.*` failed: ?")
+_SPOKEN = (
+    (re.compile(r"No Previous Version of (\w+) exists"), r"the older one has no \1"),
+    (re.compile(r"No Adapter (?:From|To) Version \$?(\d+) for (\w+)"),
+     r"onnx's converter does not know how \2 changed at opset \1"),
+    (re.compile(r"No Adapter For (\w+)"), r"onnx's converter does not know how \1 changed"),
+    (re.compile(r"DataType \(\d+\) of Input or Output of (\w+) '(.*?)' is unallowed.*"),
+     r"\1 '\2' has an element type that the older one does not admit"),
+)  # fmt: skip
+
+
+def _reason(text: str) -> str:
+    """What the converter says, without the place in its source."""
+    text = _ASSERTION.sub("", " ".join(text.split()))
+    for pattern, words in _SPOKEN:
+        text = pattern.sub(words, text)
+    return text.rstrip(".") or "onnx's converter gives up"

@@ -24,7 +24,7 @@ from optimizer.io.files import reason
 from optimizer.io.tensors import take_out
 from optimizer.io.wire import Bytes, join
 from optimizer.io.writer import Bulk, Names, Written, write_model
-from optimizer.ir import Model, StorageError
+from optimizer.ir import Model, StorageError, UsageError
 
 PROTOBUF_LIMIT = 2**31 - 1
 """Bytes a serialized message may have."""
@@ -55,6 +55,7 @@ class Staged:
 
     Attributes:
         path: the temporary file; external data already has its final name, so that it loads.
+        names: the name each value has in the file (see ``SaveResult``).
     """
 
     def __init__(self, path: Path, target: Path, data_path: Path | None, data_is_new: bool, names: Names):
@@ -62,7 +63,7 @@ class Staged:
         self._target = target
         self._data_path = data_path
         self._data_is_new = data_is_new
-        self._names = names
+        self.names = names
 
     def commit(self) -> SaveResult:
         """Gives the model its name.
@@ -77,10 +78,11 @@ class Staged:
         except StorageError:
             self.discard()
             raise
-        return SaveResult(self._target, self._data_path, size, self._names)
+        self._data_is_new = False  # it belongs to the model now
+        return SaveResult(self._target, self._data_path, size, self.names)
 
     def discard(self) -> None:
-        """Removes what was written."""
+        """Removes what was written; nothing once it has its name."""
         self.path.unlink(missing_ok=True)
         if self._data_path is not None and self._data_is_new:
             self._data_path.unlink(missing_ok=True)
@@ -112,8 +114,15 @@ def stage(
     external_data: bool | None = None,
     annotate: bool = False,
 ) -> Staged:
-    """Like ``save``, but leaves the last step, the renaming, to the caller."""
+    """Like ``save``, but leaves the last step, the renaming, to the caller.
+
+    Raises:
+        StorageError: see ``save``.
+        UsageError: constants of the model lie in the file to write, which would be lost for the original.
+    """
     target = _target(Path(path))
+    if os.fspath(target) in model.external_files:
+        raise UsageError(f"{path} holds external data of the input; choose another file to write")
     written = write_model(model, annotate=annotate)
     size = written.proto.ByteSize() + sum(len(b.raw) + 16 for b in written.bulk if b.raw is not None)
     if external_data is None:

@@ -62,6 +62,32 @@ def _optional_from(schema: defs.OpSchema) -> int:
     return required
 
 
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The inputs of one version of an operator.
+
+    Attributes:
+        since: the operator set version it came with.
+        types: per input the types it may have, as in ``tensor(float)``, and the name of the type that it
+            shares with the others of that name; empty where it shares none.
+        repeats: whether any number of inputs like the last one may follow.
+    """
+
+    since: int
+    types: tuple[tuple[frozenset[str], str], ...]
+    repeats: bool
+
+
+def inputs_of(op_type: str, domain: str, opset: int) -> Inputs | None:
+    """What the inputs may be at ``opset``; ``None`` for an operator that the installed onnx does not know."""
+    if not opset or not defs.has(op_type, opset, domain):
+        return None
+    schema = defs.get_schema(op_type, opset, domain)
+    types = tuple((frozenset(i.types), i.type_str if i.is_homogeneous else "") for i in schema.inputs)
+    variadic = defs.OpSchema.FormalParameterOption.Variadic
+    return Inputs(schema.since_version, types, bool(types) and schema.inputs[-1].option == variadic)
+
+
 _FIELDS = {1: "f", 2: "i", 3: "s", 6: "floats", 7: "ints", 8: "strings"}
 """Where an AttributeProto of each type holds its value."""
 

@@ -16,7 +16,7 @@ from optimizer.io.attributes import read_attribute
 from optimizer.io.draft import NodeDraft, Notes, ScopeDraft
 from optimizer.io.files import ExternalFiles
 from optimizer.io.tensors import densify, read_sparse, read_tensor
-from optimizer.io.typeprotos import read_info, read_metadata, text_of
+from optimizer.io.typeprotos import read_info, read_input, read_metadata, text_of
 from optimizer.ir import (
     IR_DOMAIN,
     Attribute,
@@ -164,16 +164,20 @@ class _Scope:
         self.reader.notes.add("an initializer is there twice", f"'{name}'")
 
     def inputs(self, protos: Iterable[ValueInfoProto], defaults: dict[str, Tensor], main: bool) -> None:
-        """Makes the formal inputs, with defaults where callers may leave them out."""
+        """Makes the formal inputs, with defaults where callers may leave them out.
+
+        Raises:
+            InvalidModel: one is declared larger than any tensor can be.
+        """
         for proto in protos:
             if proto.name in self.values:
                 continue  # an input that is a constant
             default = defaults.get(proto.name)
-            self.define(proto.name, self.graph.add_input(read_info(proto), default))
+            self.define(proto.name, self.graph.add_input(read_input(proto), default))
             if default is not None and main:
                 self.reader.notes.add(
                     "initializers that callers may override are not constants "
-                    "(--freeze-initializers makes them constant)",
+                    "(option 'freeze_initializers' makes them constant)",
                     f"'{proto.name}'",
                 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -20,6 +21,9 @@ from optimizer.ir import (
     ValueInfo,
     ValueType,
 )
+
+_LARGEST = 1 << 60
+"""Elements of a tensor: its bytes are counted in 63 bits."""
 
 
 def read_dtype(number: int) -> DType:
@@ -154,6 +158,20 @@ def read_info(proto: ValueInfoProto) -> ValueInfo:
         text_of(proto.doc_string),
         read_metadata(proto.metadata_props),
     )
+
+
+def read_input(proto: ValueInfoProto) -> ValueInfo:
+    """``read_info`` of what a graph is given.
+
+    Raises:
+        InvalidModel: its size is past all that tensors can be.
+    """
+    info = read_info(proto)
+    shape = info.type.shape if isinstance(info.type, TensorType) and info.type.shape else ()
+    sizes = [size for size in shape if isinstance(size, int)]
+    if len(sizes) == len(shape) and math.prod(sizes) > _LARGEST:
+        raise InvalidModel(f"input '{info.name}' is declared of shape {sizes}: no tensor is that large")
+    return info
 
 
 def write_info(info: ValueInfo, name: str, proto: ValueInfoProto) -> None:

@@ -40,6 +40,7 @@ class Model:
         warnings: what loading had to put up with, one line each.
         extras: parts of the file that no layer but ``io`` reads (training info, device
             configuration), serialized, by field name.
+        external_files: paths of the files, beside the model's own, that its constants are read from.
     """
 
     graph: Graph
@@ -53,6 +54,7 @@ class Model:
     metadata: tuple[tuple[str, str], ...] = ()
     warnings: list[str] = field(default_factory=list)
     extras: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
+    external_files: tuple[str, ...] = ()
 
     @property
     def opsets(self) -> dict[str, int]:

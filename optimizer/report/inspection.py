@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from optimizer.analysis import Facts
 from optimizer.ir import (
     Graph,
     MapType,
@@ -14,7 +15,6 @@ from optimizer.ir import (
     TensorType,
     UsageError,
     Value,
-    ValueInfo,
     ValueType,
 )
 from optimizer.report.summary import measure
@@ -36,7 +36,7 @@ def describe_tensor(model: Model, name: str) -> str:
     for path, graph in model.graphs():
         value = _find(graph, name)
         if value is not None:
-            return "\n".join(_tensor_lines(path, graph, value, name))
+            return "\n".join(_tensor_lines(model, path, graph, value, name))
     known = [i.name for _, g in model.graphs() for n in [*g.nodes] for i in n.outputs if name in i.name]
     hint = f"; similar: {', '.join(known[:5])}" if known else ""
     raise UsageError(f"no tensor is called '{name}'{hint}")
@@ -94,12 +94,13 @@ def _find(graph: Graph, name: str) -> Value | None:
     return None
 
 
-def _tensor_lines(path: tuple[str, ...], graph: Graph, value: Value, name: str) -> Iterator[str]:
+def _tensor_lines(
+    model: Model, path: tuple[str, ...], graph: Graph, value: Value, name: str
+) -> Iterator[str]:
     position = {node.id: step for step, node in enumerate(graph.topological())}
     producer, tensor = graph.producer(value), graph.tensor(value)
-    info: ValueInfo = graph.info(value)
     yield f"{name}: {graph.role(value).value}" + (f" of {'/'.join(path)}" if path else "")
-    yield f"  type {repr(tensor) if tensor is not None else spell(info.type)}"
+    yield f"  type {repr(tensor) if tensor is not None else _known_type(model, graph, value)}"
     if producer.is_operator:
         yield f"  made by {graph.label(producer)} at step {position[producer.id]}"
     uses = graph.uses(value)
@@ -109,6 +110,25 @@ def _tensor_lines(path: tuple[str, ...], graph: Graph, value: Value, name: str) 
     first = position.get(producer.id, 0)
     last = len(position) if graph.is_output(value) else max(steps, default=first)
     yield f"  alive from step {first} to {last} of {len(position)}"
+
+
+def _known_type(model: Model, graph: Graph, value: Value) -> str:
+    """The declared type of a value, or what is inferred where that says more."""
+    declared = graph.info(value).type
+    inferred = next((f.of(value).to_type() for f in _all_facts(model) if f.graph is graph), None)
+    if inferred is None or inferred == declared:
+        return spell(declared)
+    return f"{spell(inferred)} (inferred" + (f", declared {spell(declared)})" if declared else ")")
+
+
+def _all_facts(model: Model) -> Iterator[Facts]:
+    """What is known in each scope: the main graph and its bodies, then functions, whoever calls them."""
+    pending = [Facts(model.graph, model.functions).settle()]
+    pending += [Facts(function.graph, model.functions) for function in model.functions.values()]
+    for facts in pending:
+        yield facts
+        for node in facts.graph.topological():
+            pending.extend(facts.body(node, position) for position in range(len(node.bodies)))
 
 
 def tensor_name(graph: Graph, value: Value) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -99,8 +100,12 @@ class Report:
         return json.dumps(self.to_dict(), indent=2, sort_keys=True, default=str) + "\n"
 
 
-def collect(report: Report, ctx: Context) -> None:
-    """Fills in what the run's context knows: applications, refusals, rejections, warnings."""
+def collect(report: Report, ctx: Context, asked_for: Collection[str] = ()) -> None:
+    """Fills in what the run's context knows: applications, refusals, rejections, warnings.
+
+    Args:
+        asked_for: rules and passes that the caller gave, and wants to hear of when they did nothing.
+    """
     entries = ctx.journal.entries
     for entry in entries:
         report.fired[entry.rule] = report.fired.get(entry.rule, 0) + 1
@@ -112,9 +117,27 @@ def collect(report: Report, ctx: Context) -> None:
         RejectedRewrite(r.application.rule, "/".join(r.application.scope), r.application.anchor, r.fault)
         for r in ctx.rejected
     ]
-    report.warnings = [*ctx.model.warnings, *ctx.warnings]
+    report.warnings = [*ctx.model.warnings, *ctx.warnings, *_without_effect(report, ctx, asked_for)]
     for _, graph in ctx.model.graphs():
         for node in graph.nodes:
             made = next((info.name for info in node.outputs if info.name), "")
             if node.origin.rule and made:
                 report.origins[made] = node.origin.rule
+
+
+def _without_effect(report: Report, ctx: Context, asked_for: Collection[str]) -> list[str]:
+    """A line for each pattern of ``keep`` and each rule of the caller that made no difference."""
+    lines = []
+    if ctx.settings.keep:
+        nodes = [node for _, graph in ctx.scopes() for node in graph.nodes]
+        names = {name for node in nodes for name in (node.name, *(info.name for info in node.outputs))}
+        for pattern in ctx.settings.keep:
+            if not fnmatch.filter(names, pattern):
+                lines.append(f"option 'keep' '{pattern}' matches no node and no tensor that a node makes")
+    done = report.fired.keys() | {rejected.rule for rejected in report.rejected}
+    for name in asked_for:
+        if name not in done and name not in ctx.banned:
+            refused = ctx.stats[name].refused.most_common(1) if name in ctx.stats else []
+            reason = refused[0][0] if refused else "nothing in the model matches"
+            lines.append(f"'{name}' was applied nowhere: {reason}")
+    return lines

@@ -16,14 +16,18 @@ SHOWN_REFUSALS = 5
 
 
 def print_report(report: Report, console: Console, *, verbose: bool = False) -> None:
-    """Prints the before/after table and what else is worth a line."""
+    """Prints the before/after table and what else is worth a line.
+
+    Args:
+        verbose: operators that stay as they are too, and what held rewrites back.
+    """
     console.print(op_table(report, everything=verbose))
     console.print(Text(totals(report)))
     for rejected in report.rejected:
         console.print(
             Text(f"left out: {rejected.rule} at {rejected.anchor}: {rejected.fault}"), style="yellow"
         )
-    if report.refused:
+    if report.refused and verbose:
         console.print(refusal_table(report))
     for warning in report.warnings:
         console.print(Text(f"warning: {warning}"), style="yellow")
@@ -68,7 +72,8 @@ def verdict(report: Report) -> str:
         text += f", max-abs-error {report.max_abs_error:.3g}"
     for key, title in (("max_rel_error", "max-rel"), ("cosine", "cosine"), ("top5", "top-5 agreement")):
         found = report.verification.get(key)
-        if found is not None:
+        # Not every output is a list of scores: that all rows agree is no news, that some do not is.
+        if found is not None and not (key == "top5" and found == 1.0):
             text += f", {title} {found:.6g}"
     if report.bit_exact:
         text += ", bit-exact rewrites only"
@@ -76,15 +81,15 @@ def verdict(report: Report) -> str:
 
 
 def local_summary(report: Report) -> str:
-    """How many rewrites were checked where they happened, and what was not checked, or not fully, and why."""
-    text = f"checked where they happened: {report.local['checked']} rewrites"
-    skipped = report.local["skipped"]
-    return text + "".join(f"; {count} {reason}" for reason, count in skipped.items())
+    """How many rewrites were checked one by one, and how many were not, or not fully, and why."""
+    text = f"rewrites checked one by one: {report.local['checked']}"
+    reasons = [f"{count} ({reason})" for reason, count in report.local["skipped"].items()]
+    return text + (f"; not, or not fully: {', '.join(reasons)}" if reasons else "")
 
 
 def refusal_table(report: Report) -> Table:
     """The rewrites held back most often, with the reason."""
-    table = Table("held back most", "reason", box=None, pad_edge=False)
+    table = Table("most often held back", "reason", box=None, pad_edge=False)
     table.add_column("times", justify="right")
     for rule, reason, times in report.refused[:SHOWN_REFUSALS]:
         table.add_row(rule, reason, str(times))

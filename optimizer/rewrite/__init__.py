@@ -1,6 +1,14 @@
 """The rewriting engine: patterns, rules, staged edits, driver, journal, pipelines. Knows no rewrite."""
 
-from optimizer.rewrite.context import ApplicationCheck, Context, Rejected, RuleStats, Settings, anchor_of
+from optimizer.rewrite.context import (
+    ApplicationCheck,
+    Context,
+    Race,
+    Rejected,
+    RuleStats,
+    Settings,
+    anchor_of,
+)
 from optimizer.rewrite.driver import Driver, Outcome, RuleFailed, RuleIndex, StopReason
 from optimizer.rewrite.exactness import FP_LEVELS, Exactness
 from optimizer.rewrite.explain import Explainer
@@ -45,6 +53,7 @@ __all__ = [
     "PatternError",
     "Pipeline",
     "PrintAfter",
+    "Race",
     "Refusal",
     "Registry",
     "Rejected",

@@ -28,6 +28,8 @@ class Settings:
         keep_functions: domains whose functions are not inlined; ``"*"`` for all.
         dims: sizes that open dims may have, by name (``input:axis`` for an unnamed one).
         nonzero_dims: the other open dims are never 0.
+        layout: ``nchw`` or ``nhwc``, what the operators between convolutions are to run in; empty: whichever
+            moves the least data.
     """
 
     fp: str = "default"
@@ -39,6 +41,7 @@ class Settings:
     keep_functions: tuple[str, ...] = ()
     dims: Mapping[str, SizeRange] = field(default_factory=dict)
     nonzero_dims: bool = False
+    layout: str = ""
 
     def admits(self, tag: Exactness) -> bool:
         """Whether the floating-point level allows rewrites of this tag."""
@@ -50,6 +53,24 @@ class ApplicationCheck(Protocol):
 
     def __call__(self, ctx: Context, application: Application) -> str | None:
         """``None`` where it is right, else one line saying what is wrong."""
+        ...
+
+
+class Race(Protocol):
+    """Times two states of the model where costs cannot tell. See ``optimizer.verify``.
+
+    Attributes:
+        decisions: what has been found out, by rule; ``None``: nothing certain.
+    """
+
+    decisions: dict[str, bool | None]
+
+    def snapshot(self, ctx: Context) -> bytes:
+        """The model as it is now."""
+        ...
+
+    def is_faster(self, before: bytes, after: bytes) -> bool | None:
+        """Whether the second takes less time; ``None`` where that is not certain."""
         ...
 
 
@@ -80,12 +101,14 @@ class Context:
         self.journal = Journal(model)
         self.stats: defaultdict[str, RuleStats] = defaultdict(RuleStats)
         self.excluded: set[tuple[str, tuple[str, ...], str]] = set()
+        self.declined: dict[tuple[str, Graph, int], str] = {}  # what rules could do at a vertex, and why not
         self.banned: set[str] = set()
         self.forgiven: frozenset[str] = frozenset()  # rules whose failures only leave them out
         self.only: frozenset[tuple[str, tuple[str, ...], str]] | None = None
         self.rejected: list[Rejected] = []
         self.warnings: list[str] = []
         self.check: ApplicationCheck | None = None
+        self.race: Race | None = None
         self._start_bytes = self.journal.constant_bytes
         self._facts: dict[Graph, Facts] = {}
         self._marks: dict[tuple[object, Graph], int] = {}

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from optimizer.ir import Graph, Node, OptimizerError
 from optimizer.rewrite.context import Context
+from optimizer.rewrite.journal import Application
 from optimizer.rewrite.match import Match
 from optimizer.rewrite.matcher import Matcher
 from optimizer.rewrite.pattern import Op
@@ -160,29 +163,52 @@ class Driver:
             stats.seconds += time.perf_counter() - start
 
     def _apply(self, rule: Rule, bindings: dict[str, Any], nodes: tuple[Node, ...]) -> bool:
+        try:
+            entry = self.attempt(rule, bindings, nodes)
+        except Refusal as refusal:
+            self._ctx.stats[rule.name].refused[refusal.reason] += 1
+            return False
+        return entry is not None and self._ctx.accept(entry)
+
+    def matches(self, node: Node) -> Iterator[tuple[Rule, dict[str, Any], tuple[Node, ...]]]:
+        """Every way in which a rule that may be applied matches at ``node``."""
+        feeders = frozenset([self._graph.node(value.node).op_type for value in node.inputs if value])
+        for rule, options in self._rules.candidates(node, feeders, self._graph.op_types):
+            allowed = self._ctx.allows(rule.name, self._scope, self._graph, node)
+            if allowed and self._ctx.settings.admits(rule.tag):
+                matcher = Matcher(self._graph, rule.constants, self._is_kept)
+                for bindings, nodes in matcher.matches(options, node):
+                    yield rule, bindings, nodes
+
+    def attempt(self, rule: Rule, bindings: dict[str, Any], nodes: tuple[Node, ...]) -> Application | None:
+        """Applies a rule to what its pattern matched, unchecked; ``None`` where it fails and may be left out.
+
+        Raises:
+            Refusal: a precondition of the rule does not hold.
+        """
         match = Match(self._ctx, self._graph, bindings, nodes)
         rewriter = Rewriter(match)
         try:
-            replacement = rule.function(match, rewriter)
+            with np.errstate(all="ignore"):  # a weight may overflow, or be NaN: the rule decides, not NumPy
+                replacement = rule.function(match, rewriter)
             looked_around = match.looked_around
             with self._ctx.application(rule.name, self._graph, nodes[0], rule.tag, self._scope) as entry:
                 entry.pairs = rewriter.commit(self._ctx, replacement)
                 entry.facts = tuple(match.used_facts)
                 entry.matched = tuple(node.id for node in nodes)
                 entry.looked_around = looked_around
-        except Refusal as refusal:
-            self._ctx.stats[rule.name].refused[refusal.reason] += 1
-            return False
+        except Refusal:
+            raise
         except Exception as error:
             where = self._graph.label(nodes[0])
             if rule.name in self._ctx.forgiven:
                 self._ctx.stats[rule.name].refused[f"it failed: {type(error).__name__}: {error}"] += 1
                 self._ctx.warnings.append(f"{rule.name} failed at {where} and was left out there: {error}")
-                return False
+                return None
             raise RuleFailed(
                 f"rule {rule.name} failed at {where}: {type(error).__name__}: {error}"
             ) from error
-        return self._ctx.accept(entry)
+        return entry
 
     def _enqueue(self, keys: Iterable[int]) -> None:
         for key in keys:

@@ -19,4 +19,4 @@ class Exactness(IntEnum):
 
 
 FP_LEVELS = {"strict": Exactness.E0, "default": Exactness.E2, "fast": Exactness.E3}
-"""The least exact tag that each ``--fp`` level admits."""
+"""The least exact tag that each level of ``fp`` admits."""

@@ -113,7 +113,7 @@ def _reasons(
     if not options:
         return
     if not ctx.settings.admits(rule.tag):
-        yield (root,), f"--fp {ctx.settings.fp} does not admit {rule.tag.name}"
+        yield (root,), f"option 'fp' {ctx.settings.fp} does not admit {rule.tag.name}"
         return
     for bindings, nodes in Matcher(graph, rule.constants, ctx.is_kept).matches(options, root):
         match = Match(ctx, graph, bindings, nodes)
@@ -123,7 +123,8 @@ def _reasons(
             yield nodes, refusal.reason
         else:
             allowed = ctx.allows(rule.name, path, graph, root)
-            yield nodes, "it was not run" if allowed else "excluded: a check found it wrong here"
+            reason = ctx.declined.get((rule.name, graph, root.id), "it was not run")
+            yield nodes, reason if allowed else "excluded: a check found it wrong here"
 
 
 def _root_names(rule: Rule) -> str:

@@ -52,9 +52,12 @@ def read_log(path: str | PathLike[str]) -> RewriteLog:
     """
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:  # bytes that are no text, or text that is no JSON
+        raise UsageError(f"{path} is no JSON file, so no log of a run") from error
+    try:
         if data["oinfer-log"] != VERSION:
             raise UsageError(f"{path} is a log of version {data['oinfer-log']}, not {VERSION}")
         applications = tuple((a["rule"], tuple(a["scope"]), a["anchor"]) for a in data["applications"])
         return RewriteLog(applications, dict(data["options"]))
     except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{path} is no log of --save-log: {type(error).__name__}: {error}") from error
+        raise UsageError(f"{path} is no log of a run: {type(error).__name__}: {error}") from error

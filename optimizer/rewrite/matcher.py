@@ -141,7 +141,10 @@ class Matcher:
         if tensor is None or tensor.size != 1 or tensor.array.dtype.kind in "OSc":
             return False
         got = float(tensor.array.reshape(()).astype(np.float64))
-        return got == term.value or abs(got - term.value) <= term.rel * abs(term.value)
+        if got == term.value or abs(got - term.value) <= term.rel * abs(term.value):
+            return True
+        # The number as its element type holds it, where something like it will do.
+        return bool(term.rel) and tensor.dtype.is_float and got == float(tensor.dtype.numpy.type(term.value))
 
 
 def _plain(value: Any) -> Any:

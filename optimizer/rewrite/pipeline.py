@@ -108,11 +108,13 @@ class Pipeline:
     Args:
         groups: in order.
         repeat: repeat all groups until a round changes nothing; else each pass runs once.
+        last: groups that run then, repeated in the same way, where the first of them has something to do.
     """
 
-    def __init__(self, groups: Sequence[Group], repeat: bool = True) -> None:
+    def __init__(self, groups: Sequence[Group], repeat: bool = True, last: Sequence[Group] = ()) -> None:
         self.groups = tuple(groups)
         self.repeat = repeat
+        self.last = tuple(last)
 
     def run(self, ctx: Context, instruments: Sequence[Instrument] = ()) -> int:
         """Runs the pipeline; returns the number of rounds it took.
@@ -120,11 +122,17 @@ class Pipeline:
         A repeated pipeline ends with a sweep of every rule over every node; where that still
         fires, another round follows. Reaching ``max_rounds`` leaves a warning.
         """
+        rounds = self._repeat(self.groups, ctx, instruments)
+        if self.last and sum(self._run_pass(p, ctx, instruments) for p in self.last[0].passes):
+            rounds += self._repeat(self.last, ctx, instruments)
+        return rounds
+
+    def _repeat(self, groups: Sequence[Group], ctx: Context, instruments: Sequence[Instrument]) -> int:
         rounds = 0
         while rounds < (ctx.settings.max_rounds if self.repeat else 1):
             rounds += 1
-            changes = sum(self._run_pass(p, ctx, instruments) for g in self.groups for p in g.passes)
-            if not changes and not (self.repeat and self._sweep(ctx)):
+            changes = sum(self._run_pass(p, ctx, instruments) for g in groups for p in g.passes)
+            if not changes and not (self.repeat and self._sweep(groups, ctx)):
                 return rounds
         if self.repeat:
             ctx.warnings.append(f"stopped after {rounds} rounds while rewrites still fired")
@@ -138,6 +146,6 @@ class Pipeline:
             instrument.after_pass(ctx, step.name, changed)
         return changed
 
-    def _sweep(self, ctx: Context) -> bool:
-        rules = [p for g in self.groups for p in g.passes if isinstance(p, RulePass)]
+    def _sweep(self, groups: Sequence[Group], ctx: Context) -> bool:
+        rules = [p for g in groups for p in g.passes if isinstance(p, RulePass)]
         return sum(step.sweep(ctx) for step in rules) > 0

@@ -33,6 +33,7 @@ class Rewriter:
     def __init__(self, match: Match) -> None:
         self._match = match
         self._staged: list[_StagedNode | Tensor] = []
+        self._others: list[tuple[Value, Value]] = []
         self.op = _OpStager(self)
 
     def const(self, array: np.ndarray | Sequence[Any] | float, like: Value | DType | None = None) -> Value:
@@ -54,12 +55,19 @@ class Rewriter:
         """Stages a constant that is already a tensor."""
         return self._stage(tensor)
 
+    def replace_too(self, old: Value, new: Value) -> None:
+        """Has the users of ``old``, which is not of the root, read ``new`` as well.
+
+        Nothing that ``new`` depends on may read ``old``.
+        """
+        self._others.append((old, new))
+
     def _stage(self, item: _StagedNode | Tensor) -> Value:
         self._staged.append(item)
         return Value(-len(self._staged))
 
     def commit(self, ctx: Context, replacement: Replacement) -> list[tuple[Value, Value]]:
-        """Puts the staged nodes into the graph and redirects the uses of the root.
+        """Puts the staged nodes into the graph and redirects the uses of the root and of what goes with it.
 
         Returns:
             The (old, new) pairs of values.
@@ -75,13 +83,14 @@ class Rewriter:
         for index, value in enumerate(new):
             if value is not None:
                 pairs.append((root.value(index), _resolve(value, made)))
+        pairs += [(old, _resolve(value, made)) for old, value in self._others]
         facts = ctx.facts(graph)
         for old, fresh in pairs:
             check_replacement(facts.of(old), facts.of(fresh))
         for old, fresh in pairs:
             ctx.redirect(graph, old, fresh)
-        for node in self._match.nodes:
-            ctx.erase_dead(graph, node.id)
+        for key in (*(node.id for node in self._match.nodes), *(old.node for old, _ in self._others)):
+            ctx.erase_dead(graph, key)
         return pairs
 
     def _materialize(self, graph: Graph, origin: Origin) -> dict[int, int]:

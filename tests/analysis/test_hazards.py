@@ -60,7 +60,7 @@ def test_broadcast_never_equates_two_dims() -> None:
 
 
 def test_constant_operand_may_raise_the_rank() -> None:
-    facts = facts_of("float[N,4] x", "y = Add(x, k)", k=[[[0.0]]])
+    facts = facts_of("float[N,4] x", "y = Add(x, k)", k=np.float32([[[0.0]]]))
     assert output(facts) == "float[1, N, 4]"
 
 

@@ -55,7 +55,7 @@ SHAPES = [
     (
         "float[N,C,H,W] x",
         "y = MaxPool<kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]>(x)",
-        "float[N, C, ((H + 1)//2), ((W + 1)//2)]",
+        "float[N, C, max(((H + 1)//2), 1), max(((W + 1)//2), 1)]",
     ),
     (
         "float[N,C,7,7] x",

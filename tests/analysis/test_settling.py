@@ -160,3 +160,30 @@ def test_onnxruntime_refuses_smaller_sizes(size: int) -> None:
     else:
         with pytest.raises(EngineError):
             engine.run(feeds)
+
+
+RESHAPED = (
+    "(float[{}, B, 6] x) => (float y) {{ s = Shape<start=0, end=1>(x) b = Shape<start=1, end=2>(x) "
+    "n1 = Constant<value_ints=[1]>() n6 = Constant<value_ints=[6]>() sb = Mul(s, b) "
+    "t = Concat<axis=0>({}) y = Reshape{}(x, t) }}"
+)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "target", "attributes", "at_least_one"),
+    [
+        ("5", "sb, n6", "", True),  # 0 copies 5, and there would be 30 elements
+        ("S", "sb, n6", "", None),  # S may be 0 too
+        ("5", "n1, sb, n6", "", None),  # 0 copies B, which is 0
+        ("5", "sb, n6", "<allowzero=1>", None),
+    ],
+)
+def test_a_target_that_copies_where_there_is_nothing(
+    tokens: str, target: str, attributes: str, at_least_one: bool | None
+) -> None:
+    opset = 'ir_version: 9, opset_import: ["" : 17]'
+    model = parse(f"<{opset}> g {RESHAPED.format(tokens, target, attributes)}")
+    facts = Facts(model.graph, model.functions).settle()
+    shape = facts.shape(facts.graph.inputs[0])
+    assert shape is not None
+    assert shape[1].ge(1) is at_least_one

@@ -7,14 +7,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import numpy as np
 import onnx
 import pytest
 
 import optimizer
 from optimizer import Session, check, load, optimize, save
+from optimizer.cli.optimize import main
 from optimizer.io import parse, to_proto
 from optimizer.ir import OptimizerError
+from optimizer.options import CHOICES
 
 ROOT = Path(__file__).parents[2]
 TEXT = """
@@ -129,3 +132,41 @@ def test_each_example_rule_works_alone(name: str, path: Path) -> None:
     assert result.report.fired[name] == 1
     assert result.verified == "full"
     assert result.report.rejected == []
+
+
+@pytest.mark.parametrize("option", [*CHOICES, "opset"])
+def test_a_word_that_no_option_knows_is_refused(option: str, path: Path) -> None:
+    with pytest.raises(OptimizerError, match=f"{option}='speed': it is "):
+        optimize(path, **{option: "speed"})
+
+
+def test_the_command_offers_the_same_words() -> None:
+    offered = {param.name: param.type for param in main.params}
+    for option, words in CHOICES.items():
+        kind = offered[option]
+        assert isinstance(kind, click.Choice)
+        assert set(kind.choices) == set(words) - {""}, option
+
+
+def test_a_wanted_layout_keeps_the_signature(path: Path) -> None:
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[N, 4, 6, 6] x) => (float[N, 4, 6, 6] y) { c = Conv(x, p) r = Relu(c) y = Conv(r, p) }
+    """
+    p = np.random.default_rng(1).standard_normal((4, 4, 1, 1)).astype(np.float32)
+    save(parse(text, {"p": p}), path)
+    plain, last = optimize(path), optimize(path, layout="nhwc", measure=True)
+    assert [node.op_type for node in plain.model.graph.node] == ["Conv", "Relu", "Conv"]
+    assert [node.op_type for node in last.model.graph.node] == [
+        "Conv",
+        "Transpose",
+        "Relu",
+        "Transpose",
+        "Conv",
+    ]
+    assert last.verified == "full"
+    assert [v.SerializeToString() for v in last.model.graph.input] == [
+        v.SerializeToString() for v in plain.model.graph.input
+    ]
+    first = optimize(last.model, layout="nchw")
+    assert [node.op_type for node in first.model.graph.node] == ["Conv", "Relu", "Conv"]

@@ -271,6 +271,20 @@ def test_inspect_describes_models_and_tensors(model: Path) -> None:
     assert "similar: w_in" in one_line(result)
 
 
+def test_inspect_infers_types_that_are_not_declared(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18]> g (float[N, 4] x, bool c) => (float[k, l] y) {
+      [turn] t = Transpose (x)
+      y = If (c) <then_branch = a () => (float[p, q] r) { n = Neg (t) r = Abs (n) },
+                  else_branch = e () => (float[p, q] o) { o = Identity (t) }> }"""
+    save(parse(text), tmp_path / "m.onnx")
+    for name, spelled in (
+        ("t", "FLOAT[4, N] (inferred)"),
+        ("n", "FLOAT[4, N] (inferred)"),
+        ("x", "FLOAT[N, 4]"),
+    ):
+        assert f"  type {spelled}\n" in call(oinfer, "inspect", tmp_path / "m.onnx", "--tensor", name).output
+
+
 def test_run_takes_and_gives_arrays(model: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.ones((2, 2, 6, 6), np.float32))
     result = call(oinfer, "run", model, "--input", f"x={tmp_path / 'x.npy'}", "--save", tmp_path / "outs")

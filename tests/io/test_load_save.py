@@ -155,7 +155,7 @@ def test_initializers_that_are_inputs(
     if inputs == 2:
         default = graph.node(graph.inputs[1]).attr("default")
         assert default.array.tolist() == [1, 2]
-        assert ["--freeze-initializers" in line and "'w'" in line for line in model.warnings] == [True]
+        assert ["option 'freeze_initializers'" in line and "'w'" in line for line in model.warnings] == [True]
     else:
         assert model.warnings == []
         assert graph.info(graph.constants[0]).type == TensorType(DType.FLOAT, (2,))

@@ -152,8 +152,8 @@ def test_long_constants_are_elided_and_can_be_given_back() -> None:
     assert "{0, 1, 2" in dump(model, max_elements=9)
     again = parse(text, {"w": array})
     assert dump(again, max_elements=None) == dump(model, max_elements=None)
-    proto.graph.node[0].attribute.append(helper.make_attribute("t", numpy_helper.from_array(array)))
-    assert "t = float[9] {...}" in dump(load(proto))
+    proto.graph.node[0].attribute.append(helper.make_attribute("__t", numpy_helper.from_array(array)))
+    assert "__t = float[9] {...}" in dump(load(proto))
 
 
 def test_values_without_a_name() -> None:

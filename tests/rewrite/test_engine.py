@@ -175,6 +175,18 @@ def test_overflow_in_a_folded_constant_is_refused() -> None:
     assert ctx.stats["merge-scales"].refused == {"a folded constant is not finite in FLOAT16": 1}
 
 
+@graph_optimizer(P.Relu("x"), registry=SCRATCH)
+def relu_to_sum(m: Match, rw: Rewriter):
+    """Relu(x) -> Add(x, c), where c is not a number"""
+    return rw.op.Add(m.x, rw.const(np.array([np.inf], np.float32) * np.float32(0)))
+
+
+def test_what_a_rule_computes_may_be_no_number_without_a_warning() -> None:
+    model = model_of("Relu")
+    apply(model, relu_to_sum)
+    assert ops(model) == ["Add"]
+
+
 def test_the_journal_moves_both_ways() -> None:
     model = model_of(*["Neg"] * 6)
     ctx = apply(model, cancel_negations)
@@ -299,3 +311,14 @@ def test_growth_is_counted_over_all_constants() -> None:
     assert not ctx.may_grow(21)
     ctx.journal.seek(0)
     assert ctx.may_grow(100)
+
+
+def test_the_last_groups_run_where_the_first_of_them_has_something_to_do() -> None:
+    neg, mul = RulePass("neg", [cancel_negations]), RulePass("mul", [merge_scales])
+    for body, expected in (
+        (("Abs", "Mul", "Mul"), ["Abs", "Mul", "Mul"]),
+        (("Neg", "Neg", "Mul", "Mul"), ["Mul"]),
+    ):
+        model = model_of(*body)
+        Pipeline([], last=[Group("first", (neg,)), Group("then", (mul,))]).run(Context(model))
+        assert ops(model) == expected

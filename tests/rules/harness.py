@@ -70,6 +70,7 @@ class Setup:
     rtol: float = 1e-5
     special: bool = True
     ort: bool = True
+    wildcard: type = np.float32
 
     def model(self, body: str) -> Model:
         """The model that a row's text stands for."""
@@ -82,7 +83,7 @@ class Setup:
 
         def wildcard(_: re.Match[str]) -> str:
             name = f"{ANY}{len(constants)}"
-            constants[name] = np.zeros((), np.float32)
+            constants[name] = np.zeros((), self.wildcard)
             return name
 
         body = re.sub(r"(?<![\w.])_(?![\w.])", wildcard, _LITERAL.sub(literal, body))

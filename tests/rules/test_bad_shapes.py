@@ -130,8 +130,8 @@ def test_a_window_larger_than_its_input_gives_no_negative_size() -> None:
 def test_sizes_that_overflow() -> None:
     huge = 2**40
     proto = proto_of(
-        f"(float[{huge}, {huge}] x) => (int64 y, float z, int64 t) {{ y = Size(x) z = Flatten<axis=2>(x)"
-        " t = Shape(z) }"
+        f"(float[{huge}, 1] p, float[{huge}] q) => (int64 y, float z, int64 t) {{ x = Mul(p, q) y = Size(x)"
+        " z = Flatten<axis=2>(x) t = Shape(z) }"
     )
     for passes in (None, ["infer"]):
         result = optimize(proto.SerializeToString(), passes=passes, verify="off").model

@@ -142,6 +142,12 @@ ROWS = [
     *rows(
         CONTROL,
         BALANCED,
+        [("once", loop("i64(1)", "bool(true)", ON), "y = Mul(x, x)")],
+        [("grows", loop("i64(3)", "bool(true)", ON), "unrolled it would have more nodes")],
+    ),
+    *rows(
+        CONTROL,
+        replace(BALANCED, settings=Settings(objective="latency")),
         [
             ("a-few-more", loop("i64(2)", "bool(true)", ON), "a = Mul(x, x) y = Mul(a, a)"),
             (
@@ -150,7 +156,6 @@ ROWS = [
                 "a = Mul(x, x) b = Mul(a, a) y = Mul(b, b)",
             ),
         ],
-        [("grows", loop("i64(8)", "bool(true)", LONG), "unrolled it would have more nodes")],
     ),
     *rows(
         CONTROL,
@@ -160,7 +165,7 @@ ROWS = [
     ),
     *rows(
         CONTROL,
-        Setup("float[N,4] x", settings=Settings(growth=8)),
+        Setup("float[N,4] x", settings=Settings(objective="latency", growth=8)),
         [],
         [
             (
@@ -176,7 +181,10 @@ ROWS = [
     ),
     *rows(
         CONTROL,
-        Setup("float[4] s, float[2,4] x, float[4,2] w, float[T,4] v", settings=Settings(growth=None)),
+        Setup(
+            "float[4] s, float[2,4] x, float[4,2] w, float[T,4] v",
+            settings=Settings(objective="latency", growth=None),
+        ),
         [
             (
                 "scan",

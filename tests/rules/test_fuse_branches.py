@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 from harness import Setup, rows, table_test
 
-from passes.fuse_branches import merge_added_convs, merge_conv_with_its_input, merge_conv_with_shortcut
+from passes.fuse_branches import (
+    merge_added_convs,
+    merge_conv_with_its_input,
+    merge_conv_with_shortcut,
+    merge_summed_convs,
+)
 from passes.fuse_focus import fuse_focus_into_conv
 from passes.fuse_gate import factor_gated_residual, fold_gate_shift_into_conv
 
@@ -49,6 +54,37 @@ PHASES = " ".join(
 JOINED = f"{PHASES} c = Concat<axis=1>(s, t, u, v)"
 
 ROWS = [
+    *rows(
+        merge_summed_convs,
+        IMAGE,
+        [
+            (
+                "three",
+                f"c = Conv<{P1}>(x, w3, a) d = Conv<{P1}>(x, v3, b) e = Conv(x, w1) y = Sum(c, d, e)",
+                f"y = Conv<{P1}>(x, _, _)",
+            ),
+            (
+                "two-of-three",
+                f"c = Conv<{P1}>(x, w3) e = Conv(x, w1) y = Sum(c, x, e)",
+                f"e = Conv<{P1}>(x, _) y = Sum(e, x)",
+            ),
+        ],
+        [
+            (
+                "read",
+                f"c = Conv<{P1}>(x, w3) e = Conv(x, w1) y = Sum(c, x, e) y2 = Relu(e)",
+                "no two terms are convolutions of one input",
+            ),
+            (
+                "steps",
+                (
+                    "c = Conv<pads=[1,1,1,1],strides=[2,2]>(x, w3) e = Conv<strides=[1,1]>(x, w1) y "
+                    "= Sum(c, x, e)"
+                ),
+                "they take different steps",
+            ),
+        ],
+    ),
     *rows(
         merge_added_convs,
         IMAGE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness import Setup, rows, table_test
 
-from passes.fuse_view import drop_views_around_constant, drop_views_around_unary
+from passes.fuse_view import drop_views_around_binary, drop_views_around_constant, drop_views_around_unary
 
 X = Setup("float[N,3,4] x, float[6,3,4] z, float[1,3,4] one")
 V6 = Setup("float[6,3,4] z", opset=6)
@@ -67,6 +67,27 @@ ROWS = [
             (
                 "another-shape",
                 f"{THERE} b = Add(a, f32(2)) y = Squeeze(b, i64([0]))",
+                "the result has another shape",
+            ),
+        ],
+    ),
+    *rows(
+        drop_views_around_binary,
+        X,
+        [
+            (
+                "two",
+                (
+                    "a = Reshape(x, i64([0,12])) d = Exp(x) e = Flatten(d) f = Mul(a, e) y = "
+                    "Reshape(f, i64([-1,3,4]))"
+                ),
+                "d = Exp(x) y = Mul(x, d)",
+            )
+        ],
+        [
+            (
+                "shape",
+                "a = Flatten(z) d = Exp(z) b = Flatten(d) e = Sub(a, b) y = Reshape(e, i64([6,4,3]))",
                 "the result has another shape",
             ),
         ],

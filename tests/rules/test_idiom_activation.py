@@ -185,9 +185,6 @@ ROWS = [
         fuse_softplus, NODES, [("softplus", "a = Exp(x) b = Add(a, f32(1)) y = Log(b)", "y = Softplus(x)")]
     ),
     *rows(
-        fuse_softplus, NEW, (), [("slower", "a = Exp(x) b = Add(a, f32(1)) y = Log(b)", "it would be slower")]
-    ),
-    *rows(
         fuse_relu,
         NEW,
         [

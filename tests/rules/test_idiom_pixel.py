@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from harness import Setup, rows, table_test
 
-from optimizer.rewrite import Settings
-from passes.idiom_pixel import fuse_pixel_shuffle, fuse_upsampling, replace_expectation_by_product
+from passes.idiom_pixel import fuse_pixel_shuffle, fuse_upsampling
 
 X = Setup(
     "float[N,3,H,1,W,1] x, float[N,3,1,1,1,1] one, double[2,3,4,1,5,1] d, float[N,8,4,6] p, "
-    "float[N,4,A] head, "
-    "float[N,4,2,5] s",
+    "float[N,4,A] head",
     sizes=[{"N": 2, "H": 4, "W": 5, "A": 5}],
     rtol=1e-5,
 )
-OLD = Setup("float[2,3,4,1,5,1] x, float[2,8,4,6] p, float[2,4,2,5] s", opset=10)
+OLD = Setup("float[2,3,4,1,5,1] x, float[2,8,4,6] p", opset=10)
 UP = "e = Expand({0}, i64([1,1,1,2,1,3])) "
 SHUFFLE = "r = Reshape(p, i64([{0}])) t = Transpose<perm=[{1}]>(r) y = Reshape(t, i64([{2}]))"
 
@@ -111,69 +109,6 @@ ROWS = [
                 "old-crd",
                 SHUFFLE.format("2,2,2,2,4,6", "0,1,4,2,5,3", "2,2,8,12"),
                 "DepthToSpace has one mode before opset 11",
-            )
-        ],
-    ),
-    *rows(
-        replace_expectation_by_product,
-        X,
-        [
-            (
-                "distribution",
-                "t = Transpose<perm=[0,1,3,2]>(s) m = Softmax<axis=1>(t) y = Conv(m, f32(normal(1,4,1,1)))",
-                (
-                    "t = Transpose<perm=[0,1,3,2]>(s) u = Transpose<perm=[0,2,3,1]>(t) m = "
-                    "Softmax<axis=-1>(u) "
-                    "q = MatMul(m, _) y = Transpose<perm=[0,3,1,2]>(q)"
-                ),
-            )
-        ],
-        [
-            (
-                "outputs",
-                "m = Softmax<axis=1>(s) y = Conv(m, f32(normal(2,4,1,1)))",
-                "not a weight for each channel",
-            ),
-            (
-                "padded",
-                "m = Softmax<axis=1>(s) y = Conv<pads=[1,1,1,1]>(m, f32(normal(1,4,1,1)))",
-                "not a weight for each channel",
-            ),
-            (
-                "axis",
-                "m = Softmax<axis=2>(s) y = Conv(m, f32(normal(1,4,1,1)))",
-                "the softmax runs over another axis",
-            ),
-            (
-                "not-transposed",
-                "m = Softmax<axis=1>(s) y = Conv(m, f32(normal(1,4,1,1)))",
-                "it would be more nodes",
-            ),
-        ],
-    ),
-    *rows(
-        replace_expectation_by_product,
-        OLD,
-        (),
-        [
-            (
-                "old",
-                "m = Softmax<axis=1>(s) y = Conv(m, f32(normal(1,4,1,1)))",
-                "Softmax flattens before opset 13",
-            )
-        ],
-    ),
-    *rows(
-        replace_expectation_by_product,
-        Setup("float[N,4,2,5] s", rtol=1e-5, settings=Settings(objective="latency", growth=None)),
-        [
-            (
-                "latency",
-                "m = Softmax<axis=1>(s) y = Conv(m, f32(normal(1,4,1,1)))",
-                (
-                    "u = Transpose<perm=[0,2,3,1]>(s) m = Softmax<axis=-1>(u) p = MatMul(m, _) "
-                    "y = Transpose<perm=[0,3,1,2]>(p)"
-                ),
             )
         ],
     ),

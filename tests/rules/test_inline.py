@@ -32,9 +32,6 @@ X = Setup("float[N,4] x, float[N,4] z", imports='"own" : 1', functions="\n".join
 NEWER = Setup(
     "float[N,4] x", imports='"own" : 1', functions=function("Newer", "r = Mish(p)", opset=18, formal="p")
 )
-ENDLESS = Setup(
-    "float[N,4] x", imports='"own" : 1', functions=function("Endless", "r = own.Endless(p)", formal="p")
-)
 THROUGH = Setup(
     "float[N,4] x",
     imports='"own" : 1',
@@ -76,7 +73,6 @@ ROWS = [
         [],
         [("nothing-returned", "y, y2 = own.Through(x)", "an output is an input that is not given")],
     ),
-    *rows(INLINE, ENDLESS, [], [("recursive", "y = own.Endless(x)", "the function calls itself")]),
 ]
 
 test_rows = table_test(ROWS)

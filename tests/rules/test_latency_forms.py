@@ -14,8 +14,8 @@ X = Setup(
     rtol=1e-5,
     sizes=[{"N": 2, "L": 9, "C": 4}],
 )
-SMALL = Setup("float[N,4] x, float[N,4,L] line, float[N,4,6,6] image", sizes=X.sizes)
 SEVEN = Setup("float[2,4] x", opset=7, settings=FAST)
+EIGHT = Setup("float[2,4,6,6] image", opset=8, settings=FAST)
 OLD = Setup("float[2,4,9] line", opset=11, settings=FAST)
 SPELLED = (
     "m = Min(x, f32(20)) e = Exp(m) p = Add(e, f32(2)) n = Mul(e, p) q = Add(n, f32(2)) r = Div(n, q) "
@@ -31,12 +31,6 @@ ROWS = [
         [("double", "a = Softplus(d) b = Tanh(a) y = Mul(d, b)", "not float32")],
     ),
     *rows(spell_mish, Setup("float[N,4] x", opset=18, settings=FAST), [("one", "y = Mish(x)", SPELLED)]),
-    *rows(
-        spell_mish,
-        SMALL,
-        (),
-        [("balanced", "a = Softplus(x) b = Tanh(a) y = Mul(x, b)", "it would be more nodes")],
-    ),
     *rows(
         spell_mish,
         SEVEN,
@@ -70,7 +64,18 @@ ROWS = [
         ],
         [
             ("no-image", "y = PRelu(x, f32(normal(4)))", "not an image of a known number of channels"),
-            ("alone", "y = PRelu(image, f32(normal(4,1,1)))", "no Conv is near"),
+        ],
+    ),
+    *rows(
+        spell_prelu,
+        EIGHT,
+        (),
+        [
+            (
+                "eight",
+                "y = PRelu(image, f32(normal(4,1,1)))",
+                "BatchNormalization has a mode before opset 9",
+            )
         ],
     ),
     *rows(

@@ -40,12 +40,6 @@ ROWS = [
     ),
     *rows(
         replace_infinite_mask_by_sum,
-        X,
-        (),
-        [("balanced", "y = Where(m, s, f32(-inf))", "it would be more nodes")],
-    ),
-    *rows(
-        replace_infinite_mask_by_sum,
         TIGHT,
         (),
         [("tight", "y = Where(bool(ones(4,4)), s, f32(-inf))", "the growth budget is used up")],

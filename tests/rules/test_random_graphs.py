@@ -13,7 +13,7 @@ from harness import Setup
 from optimizer.ir import verify_graph
 from optimizer.rewrite import Context, Exactness, Pass, RulePass, Settings
 from passes import transpose
-from passes.layout import LAYOUT
+from passes.layout import ARRANGE, LAYOUT
 from passes.pipelines import default_pipeline, rules_of
 
 RNG = np.random.default_rng(8)
@@ -60,27 +60,47 @@ class Text:
 
 
 def add_any_order(text: Text) -> None:
-    """One operator of a graph in two orders of axes."""
+    """One operator of a graph in many orders of axes."""
     rng, x = text.rng, text.pick(6)
     shape = text.shapes[x]
-    axis = rng.randrange(4)
+    rank = len(shape)
+    axis = rng.randrange(rank)
     halved = tuple(1 if i == axis else n for i, n in enumerate(shape))
-    perm = rng.choice(PERMS)
+    perm = rng.choice(PERMS) if rank == 4 else rng.sample(range(rank), rank)
     same = rng.choice([name for name, other in text.shapes.items() if other == shape])
-    constant = rng.choice([shape[-1:], (shape[1], 1, 1), shape])
+    constant = rng.choice([shape[-1:], (shape[axis], *(1,) * (rank - axis - 1)), shape])
     drawn = f"f32(normal({','.join(map(str, constant))}))"
     choices: list[tuple[str, tuple[int, ...]]] = [
-        (f"Transpose<perm={perm}>({x})", tuple(shape[i] for i in perm)),
+        (f"Transpose<perm={list(perm)}>({x})", tuple(shape[i] for i in perm)),
         (f"Relu({x})", shape),
         (f"Sub({x}, {same})", shape),
         (f"Mul({drawn}, {x})", shape),
-        (f"Softmax<axis={axis - 4}>({x})", shape),
+        (f"Softmax<axis={axis - rank}>({x})", shape),
         (f"ReduceMax<axes=[{axis}]>({x})", halved),
         (f"Concat<axis={axis}>({x}, {x})", tuple(2 * n if i == axis else n for i, n in enumerate(shape))),
     ]
-    line, result = rng.choice(choices if rng.random() < 0.6 else choices[:1])
-    if max(result) < 40:
+    odds = rng.random()
+    line, result = rng.choice(choices if odds < 0.4 else choices[:1] if odds < 0.75 else views_of(text, x))
+    if max(result) < 40 and 1 < len(result) < 6:
         text.add(line, result)
+
+
+def views_of(text: Text, x: str) -> list[tuple[str, tuple[int, ...]]]:
+    """Operators that join axes of ``x``, take one apart, put one in or drop one."""
+    shape = text.shapes[x]
+    axis = text.rng.randrange(len(shape) - 1)
+    size = shape[axis]
+    factor = next((n for n in (2, 3, 5) if size % n == 0 and size > n), size)
+    joined = (*shape[:axis], size * shape[axis + 1], *shape[axis + 2 :])
+    apart = (*shape[:axis], factor, size // factor, *shape[axis + 1 :])
+    less = (*shape[:axis], *shape[axis + 1 :])
+    return [
+        (f"Reshape({x}, i64({list(joined)}))", joined),
+        (f"Reshape({x}, i64({list(apart)}))", apart),
+        (f"Unsqueeze({x}, i64([{axis}]))", (*shape[:axis], 1, *shape[axis:])),
+        (f"ReduceMax<axes=[{axis}], keepdims=0>({x})", less),
+        *([(f"Squeeze({x}, i64([{axis}]))", less)] if size == 1 else []),
+    ]
 
 
 def add_convolutional(text: Text) -> None:
@@ -131,15 +151,32 @@ def _check(setup: Setup, body: str, run: Callable[[Context], object]) -> None:
     compare(original, model, setup, Exactness.E2)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(60))
 def test_order_of_axes(seed: int) -> None:
     shapes = {"x": (2, 4, 3, 5), "z": (2, 3, 5, 4)}
     text = Text(random.Random(seed), shapes)
-    while len(text.lines) < 14:
+    while len(text.lines) < 16:
         add_any_order(text)
     passes: list[Pass] = [LAYOUT, RulePass("transpose", rules_of(transpose))]
-    setup = Setup("float[2,4,3,5] x, float[2,3,5,4] z", settings=Settings(fp="fast"))
+    objective = ("balanced", "nodes", "latency")[seed % 3]
+    setup = Setup("float[2,4,3,5] x, float[2,3,5,4] z", settings=Settings(fp="fast", objective=objective))
     _check(setup, text.body(), lambda ctx: [p.run(ctx) for _ in range(3) for p in passes])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_wanted_layout(seed: int) -> None:
+    text = Text(random.Random(seed), {"x": (2, 4, 6, 6)})
+    while len(text.lines) < 12:
+        add_convolutional(text)
+    setup = Setup("float[2,4,6,6] x", constants=CONSTANTS, rtol=2e-4)
+    body = text.body()
+    original, model = setup.model(body), setup.model(body)
+    for layout in ("nhwc", "nchw", "nhwc"):
+        ctx = Context(model, Settings(layout=layout))
+        ARRANGE.run(ctx)
+        verify_graph(model.graph)
+        compare(original, model, setup, Exactness.E2)
+        assert not ARRANGE.run(Context(model, ctx.settings)), layout
 
 
 @pytest.mark.parametrize("seed", range(40))

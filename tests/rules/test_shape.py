@@ -43,6 +43,7 @@ ROWS = [
                 "s = Shape(x) y = Slice(s, i64([0]), i64([4]), i64([0]), i64([2]))",
                 "it skips dimensions",
             ),
+            ("none", "s = Shape(x) y = Slice(s, i64([]), i64([]))", "it has not one start and one end"),
             ("rank", "s = Shape(v) y = Slice(s, i64([0]), i64([1]))", "the rank is not known"),
         ],
     ),

@@ -28,12 +28,15 @@ HW = "s = Shape(i) h = Gather(s, i64([2])) w1 = Gather(s, i64([3])) "
 ROWS = [
     *rows(
         make_reshape_target_constant,
-        Setup(f"float[{2**60},{2**60}] x"),
+        Setup(f"float[{2**60},1] p, float[{2**60}] q"),
         [],
         [
             (
                 "overflow",
-                "k = Mul(i64([1]), i64([1])) t = Concat<axis=0>(i64([-1]), k, k) y = Reshape(x, t)",
+                (
+                    "x = Mul(p, q) k = Mul(i64([1]), i64([1])) t = Concat<axis=0>(i64([-1]), k, k) "
+                    "y = Reshape(x, t)"
+                ),
                 "the size of a dimension overflows",
             )
         ],

@@ -18,6 +18,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument, R
 
 from optimizer.ir import Model, OptimizerError, ValueInfo, verify_graph
 from optimizer.rewrite import Context, Exactness, Rule, RulePass
+from optimizer.rewrite.driver import RuleFailed
 
 FIRES = [row for row in all_rows() if row.after is not None and row.setup.ort]
 SIZES = (0, 1, 2, 3, 5)
@@ -53,7 +54,7 @@ def change_constant(model: Model, random: np.random.Generator) -> None:
     array = graph.const(value)
     assert array is not None
     changes: list[Any] = [
-        lambda a: a * np.asarray(1.5, a.dtype),
+        lambda a: a * np.asarray(0.75, a.dtype),
         lambda a: np.zeros_like(a),
         lambda a: -a,
         lambda a: a.reshape((1, *a.shape)),
@@ -109,6 +110,38 @@ def test_whatever_a_rule_makes_of_a_variation_is_right(row: Row) -> None:
     if tags:
         compare(original, model, setup, max(tags))
     assert not apply(row, model), "it fires again on its own result"
+
+
+@pytest.mark.parametrize("row", FIRES, ids=str)
+def test_a_constant_with_an_axis_more_changes_no_rank(row: Row) -> None:
+    sizes = sizes_of(row, np.random.default_rng(3)) if not row.setup.sizes else list(row.setup.sizes)
+    setup = replace(row.setup, sizes=sizes, rtol=max(RTOL, row.setup.rtol), special=False)
+    for index in floats_of(row.setup.model(row.before)):
+        original, model = (with_an_axis_more(row.setup.model(row.before), index) for _ in range(2))
+        try:
+            tags = apply(row, model)
+        except RuleFailed:
+            assert not runs(original, setup), "it fails on a graph that runs"
+            continue
+        if tags and runs(original, setup):
+            compare(original, model, setup, max(tags))
+
+
+def floats_of(model: Model) -> list[int]:
+    """The places of the constants that are floats."""
+    tensors = [model.graph.tensor(value) for value in model.graph.constants]
+    return [i for i, tensor in enumerate(tensors) if tensor is not None and tensor.dtype.is_float]
+
+
+def with_an_axis_more(model: Model, index: int) -> Model:
+    """The model, one of its constants with a first axis of size 1."""
+    graph = model.graph
+    value = list(graph.constants)[index]
+    array = graph.const(value)
+    assert array is not None
+    graph.replace_uses(value, graph.add_constant(array.reshape((1, *array.shape))))
+    graph.erase(value.node)
+    return model
 
 
 def runs(model: Model, setup: Any) -> bool:

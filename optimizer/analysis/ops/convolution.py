@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optimizer.analysis.computed import minimum
+from optimizer.analysis.computed import maximum, minimum
 from optimizer.analysis.context import Inconsistent, InferContext, fresh_shape
 from optimizer.analysis.dims import Dim
 from optimizer.analysis.fact import UNKNOWN, Fact, Shape
@@ -47,7 +47,7 @@ def conv_shape(context: InferContext, x: Shape | None, w: Shape | None) -> Shape
     if kernels is None:
         return (x[0], channels, *fresh_shape(len(x) - 2, "conv"))
     _demand_room(context, x[2:], kernels)
-    return (x[0], channels, *windows(context, x[2:], kernels))
+    return (x[0], channels, *windows(context, x[2:], kernels, fits=True))
 
 
 def _demand_room(context: InferContext, spatial: Shape, kernels: list[Dim]) -> None:
@@ -64,8 +64,14 @@ def _demand_room(context: InferContext, spatial: Shape, kernels: list[Dim]) -> N
             context.demand_at_least(size, reach - pads[axis] - pads[axis + rank])
 
 
-def windows(context: InferContext, spatial: Shape, kernels: list[Dim], ceil_mode: bool = False) -> list[Dim]:
-    """Number of window positions along each spatial axis, from strides, dilations, pads, auto_pad."""
+def windows(
+    context: InferContext, spatial: Shape, kernels: list[Dim], ceil_mode: bool = False, *, fits: bool = False
+) -> list[Dim]:
+    """Number of window positions along each spatial axis, from strides, dilations, pads, auto_pad.
+
+    Args:
+        fits: the operator fails where its window does not fit into the padded input, as convolutions do.
+    """
     rank = len(spatial)
     strides = context.attr("strides") or (1,) * rank
     dilations = context.attr("dilations") or (1,) * rank
@@ -80,18 +86,18 @@ def windows(context: InferContext, spatial: Shape, kernels: list[Dim], ceil_mode
             made.append(size.ceil_div(strides[axis]))
             continue
         before, after = (0, 0) if auto_pad == "VALID" else (pads[axis], pads[axis + rank])
-        made.append(_positions(size, before, after, reach, strides[axis], ceil_mode))
+        room, stride = size + (before + after) - reach, strides[axis]
+        if room.value is not None and -stride <= room.value < 0:
+            made.append(Dim.fresh("window"))  # it does not fit: runtimes refuse that, or round towards one
+        elif ceil_mode:
+            # a window that would start in the padding behind the input is left out
+            made.append(minimum(room.ceil_div(stride) + 1, (size + before).ceil_div(stride)))
+        elif fits or stride == 1:
+            made.append(room // stride + 1)
+        else:
+            # Where a pool's window does not fit, its runtimes round the quotient towards zero.
+            made.append(maximum(room // stride + 1, minimum(1, maximum(0, room + stride))))
     return made
-
-
-def _positions(size: Dim, before: int, after: int, reach: Dim, stride: int, ceil_mode: bool) -> Dim:
-    room = size + (before + after) - reach
-    if room.value is not None and -stride <= room.value < 0:
-        return Dim.fresh("window")  # it does not fit: runtimes refuse that, or round towards one
-    if not ceil_mode:
-        return room // stride + 1
-    # a window that would start in the padding behind the input is left out
-    return minimum(room.ceil_div(stride) + 1, (size + before).ceil_div(stride))
 
 
 @infer("DeformConv")

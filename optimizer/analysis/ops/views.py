@@ -49,7 +49,19 @@ def reshape(context: InferContext) -> Fact:
         for dim, entry in zip(shape, target, strict=True):
             if entry is None or entry.value != -1:
                 context.demand_at_least(dim, 1)
+    elif fact.shape is not None and not allow_zero and _has_elements(context, fact.shape, target):
+        context.demand_at_least(product(fact.shape), 1)
     return with_shape(fact, shape)
+
+
+def _has_elements(context: InferContext, source: Shape, target: list[Dim | None]) -> bool:
+    """Whether the result cannot be empty: an entry of 0 copies a dimension that is not 0, or fails."""
+    for axis, entry in enumerate(target):
+        if entry is None or not context.facts.is_size(entry):
+            return False
+        if entry.bounds[0] < 1 and axis < len(source) and source[axis].bounds[0] < 1:
+            return False
+    return True
 
 
 @infer("Reshape")

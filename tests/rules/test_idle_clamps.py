@@ -1,0 +1,45 @@
+"""Activations and bounds that change nothing."""
+
+from __future__ import annotations
+
+from harness import Setup, rows, table_test
+
+from passes.idle_clamps import drop_idle_clamp
+
+X = Setup("float[N,4,3,3] x, float[N,4] s, int32[N,4] i")
+BOUND = "a bound stretches the operand"
+OUTSIDE = "the operand may lie outside"
+
+ROWS = [
+    *rows(
+        drop_idle_clamp,
+        X,
+        [
+            ("relu-of-sigmoid", "a = Sigmoid(x) y = Relu(a)", "y = Sigmoid(x)"),
+            (
+                "relu-of-softmax-in-a-view",
+                "a = Softmax(s) b = Flatten(a) y = Relu(b)",
+                "a = Softmax(s) y = Flatten(a)",
+            ),
+            ("abs-of-exp", "a = Exp(x) y = Abs(a)", "y = Exp(x)"),
+            ("abs-of-square", "a = Mul(x, x) y = Abs(a)", "y = Mul(x, x)"),
+            ("clip-of-tanh", "a = Tanh(x) y = Clip(a, f32(-1), f32(2))", "y = Tanh(x)"),
+            (
+                "max-of-pooled",
+                "a = Relu(x) b = MaxPool<kernel_shape=[2,2]>(a) y = Max(b, f32(-1))",
+                "a = Relu(x) y = MaxPool<kernel_shape=[2,2]>(a)",
+            ),
+            ("min-of-sigmoid", "a = Sigmoid(x) y = Min(f32(1), a)", "y = Sigmoid(x)"),
+            ("min-of-logsoftmax", "a = LogSoftmax(s) y = Min(a, f32(0))", "y = LogSoftmax(s)"),
+        ],
+        [
+            ("integers", "a = Abs(i) y = Abs(a)", "not a float"),
+            ("rank", "a = Sigmoid(s) y = Max(a, f32([[[0]]]))", BOUND),
+            ("abs", "a = Tanh(x) y = Abs(a)", OUTSIDE),
+            ("clip", "a = Sigmoid(x) y = Clip(a, f32(0.1), f32(1))", OUTSIDE),
+            ("input", "y = Relu(x)", OUTSIDE),
+        ],
+    )
+]
+
+test_rows = table_test(ROWS)
