@@ -18,6 +18,8 @@ from optimizer.rewrite import Context, ScopePass
 RULE = "rebuild-shape-vector"
 LONGEST = 8
 """Elements of a vector that is looked at."""
+SEARCH = 4096
+"""Nodes looked at to see whether a tensor is made in time."""
 PLACES = 6
 """Axes, the earliest ones, that are remembered for each dimension."""
 
@@ -43,8 +45,10 @@ def rebuild(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool:
             continue
         contents = _contents(search.facts, node)
         parts = None if contents is None else search.cheaper(node, contents)
-        if contents is not None and parts is not None:
-            changed |= _apply(ctx, path, graph, node, contents, parts)
+        if contents is not None and parts is not None and _apply(ctx, path, graph, node, contents, parts):
+            changed = True
+            if search.moved:  # an edge goes back in the order that the search goes by
+                search = _Search(ctx, graph)
     return changed
 
 
@@ -117,7 +121,11 @@ def _is_whole(graph: Graph, part: Part) -> bool:
 
 
 class _Search:
-    """Which axes have which dimension, at the start of the pass."""
+    """Which axes have which dimension, at the start of the pass.
+
+    Attributes:
+        moved: whether the parts found last come later in the order of the nodes than what will read them.
+    """
 
     def __init__(self, ctx: Context, graph: Graph) -> None:
         self.facts = ctx.facts(graph)
@@ -126,6 +134,8 @@ class _Search:
         self._position: dict[int, int] = {}
         self._axes: dict[Dim, list[tuple[Value, int]]] = {}
         self._tellers = tellers = set[int]()
+        self._below: dict[int, set[int] | None] = {}
+        self.moved = False
         for value in (*graph.inputs, *graph.captures):
             self._note(value)
         for position, node in enumerate(graph.topological()):
@@ -157,7 +167,7 @@ class _Search:
         for end in range(1, len(contents) + 1):
             best.append(None)
             for start in range(end):
-                head, part = best[start], self._part(contents[start:end], before, dying)
+                head, part = best[start], self._part(contents[start:end], before, dying, node)
                 if head is None or part is None:
                     continue
                 cost = head[0] + self._cost(part, dying)
@@ -167,12 +177,14 @@ class _Search:
         total = best[-1]
         if total is None or total[0] + (len(total[1]) > 1) >= len(dying):
             return None
+        sources = (part.source for part in total[1] if part.source is not None)
+        self.moved = any(self._position.get(source.node, -1) >= before for source in sources)
         return total[1]
 
     def _cost(self, part: Part, dying: frozenset[int]) -> int:
         return int(part.source is not None and _told(self._graph, part, dying) is None)
 
-    def _part(self, dims: Sequence[Dim], before: int, dying: frozenset[int]) -> Part | None:
+    def _part(self, dims: Sequence[Dim], before: int, dying: frozenset[int], node: Node) -> Part | None:
         """Constants, or consecutive dimensions of one tensor that is there before the users are."""
         if all(dim.is_const for dim in dims):
             return Part(None, 0, len(dims))
@@ -184,21 +196,35 @@ class _Search:
                 continue
             whole = start == 0 and len(dims) == len(shape)
             if (
-                self._is_there(value, before)
+                self._is_there(value, before, node)
                 and value.node not in dying
                 and (whole or self._graph.opset() >= 15)
             ):
                 return Part(value, start, start + len(dims))
         return None
 
-    def _is_there(self, value: Value, before: int) -> bool:
+    def _is_there(self, value: Value, before: int, node: Node) -> bool:
         """Whether it is made in time, and for more than to tell its shape."""
         if value not in self._graph:
             return False
         if value.node not in self._position:
             return True  # an input
         needed = any(use.node not in self._tellers for use in self._graph.uses(value))
-        return needed and self._position[value.node] < before
+        return needed and (self._position[value.node] < before or not self._hangs_on(value, node))
+
+    def _hangs_on(self, value: Value, node: Node) -> bool:
+        """Whether a value is computed from ``node``; true as well where that takes long to find out."""
+        if node.id not in self._below:
+            found, queue = {node.id}, [node.id]
+            for key in queue:
+                fresh = [user for user in self._graph.users(key) if user not in found]
+                found.update(fresh)
+                queue.extend(fresh)
+                if len(found) > SEARCH:
+                    break
+            self._below[node.id] = found if len(found) <= SEARCH else None
+        below = self._below[node.id]
+        return below is None or value.node in below
 
     def _dying(self, node: Node) -> frozenset[int]:
         """The nodes that nothing would read any more without ``node``."""

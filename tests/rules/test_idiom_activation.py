@@ -217,6 +217,7 @@ ROWS = [
             ("prelu", "y = PRelu(x, f32([0.25,0.25,0.25,0.25]))", "y = LeakyRelu<alpha=0.25>(x)"),
         ],
         [
+            ("slope-of-more-axes", "y = PRelu(x, f32([[[0.1]]]))", "the constants raise the rank"),
             ("steep", "a = Mul(x, f32(2)) y = Max(x, a)", "the larger one depends on the slope"),
             ("different", "y = PRelu(x, f32([1,2,3,4]))", "the slopes differ"),
             ("stretches", "a = Mul(x, f32([[[0.5]],[[0.5]]])) y = Max(x, a)", "the constants raise the rank"),

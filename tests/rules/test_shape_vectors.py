@@ -12,6 +12,11 @@ from passes.shape_vectors import REBUILD
 X = Setup("float[N,C,H,W] x, float[N,C,K] z, float[M] v")
 OLD = Setup("float[N,C] x", opset=13)
 
+MADE_FROM_IT = (
+    "s = Shape(x) h = Gather(s, i64([2])) w = Gather(s, i64([3])) p = Mul(h, w) "
+    "t = Concat<axis=0>(i64([0, 0]), p) r = Reshape(x, t)"
+)
+
 ROWS = [
     *rows(
         REBUILD,
@@ -42,6 +47,17 @@ ROWS = [
                 (
                     "r = Reshape(x, i64([0, 0, -1])) y2 = Relu(r) "
                     "p = Shape<start=2, end=3>(r) y = Concat<axis=0>(p, i64([1]))"
+                ),
+            ),
+            (
+                "a-size-that-a-later-tensor-has",
+                (
+                    "s = Shape(x) h = Gather(s, i64([2])) w = Gather(s, i64([3])) p = Mul(h, w) "
+                    "y = Concat<axis=0>(p, i64([1])) r = Reshape(x, i64([0, 0, -1])) y2 = Relu(r)"
+                ),
+                (
+                    "r = Reshape(x, i64([0, 0, -1])) p = Shape<start=2, end=3>(r) "
+                    "y = Concat<axis=0>(p, i64([1])) y2 = Relu(r)"
                 ),
             ),
             (
@@ -89,8 +105,18 @@ test_rows = table_test(ROWS)
         (X, "s = Shape<start=0, end=1>(x) y = Mul(s, i64([2]))"),
         (X, "s = Shape(x) y = Gather(s, i64([3, 2])) y2 = Gather(s, i64([2, 3]))"),
         (OLD, "s = Shape(x) y = Gather(s, i64([1]))"),
+        (X, f"{MADE_FROM_IT} y = Relu(r)"),
+        (X, f"{MADE_FROM_IT} y = Concat<axis=0>(p, i64([2]))"),
     ],
-    ids=["a-shape-already", "two-tensors", "no-axis-is-twice-as-long", "shared", "no-parts-before-15"],
+    ids=[
+        "a-shape-already",
+        "two-tensors",
+        "no-axis-is-twice-as-long",
+        "shared",
+        "no-parts-before-15",
+        "made-from-it",
+        "made-from-a-part-of-it",
+    ],
 )
 def test_what_would_not_get_shorter_stays(setup: Setup, body: str) -> None:
     model = setup.model(body)

@@ -17,11 +17,11 @@ from optimizer.runtime.registry import kernel
 
 def _heads(x: Array, count: int) -> Array:
     """[batch, sequence, hidden] to [batch, heads, sequence, size]."""
-    return x.reshape(*x.shape[:2], count, -1).transpose(0, 2, 1, 3)
+    return x.reshape(*x.shape[:2], count, x.shape[2] // count).transpose(0, 2, 1, 3)
 
 
 def _joined(x: Array) -> Array:
-    return x.transpose(0, 2, 1, 3).reshape(x.shape[0], x.shape[2], -1)
+    return x.transpose(0, 2, 1, 3).reshape(x.shape[0], x.shape[2], x.shape[1] * x.shape[3])
 
 
 @kernel("MultiHeadAttention", domain=MS, dtypes="T T T T int32 T T T int32 int32; T: float float16 bfloat16")
