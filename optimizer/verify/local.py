@@ -13,6 +13,7 @@ from optimizer.rewrite import Application, Context, Exactness
 from optimizer.verify.boundary import Boundary, Memory, Unsupported
 from optimizer.verify.cost import MAX_WORK, SMALL_WORK, smaller_sizes, window_reach, work_of
 from optimizer.verify.implied import has_implied_attributes, implied_values
+from optimizer.verify.origins import MANY, origins
 from optimizer.verify.region import Pairs, Region, TooLarge, Views, find_region, is_told, views_of
 from optimizer.verify.repeats import has_large_constants, region_key, structure_key
 from optimizer.verify.trial import MODERATE, SCALES, TOO_LONG, Trial, Undecided
@@ -99,7 +100,7 @@ class LocalCheck:
         boundary: tuple[Value, ...] | None = None
         for level in range(LEVELS + 1):
             try:
-                matched = frozenset(application.matched) if application.graph is views.graph else frozenset()
+                matched = _matched(application, views)
                 region = find_region(views, pairs, ctx.model.opsets, ctx.facts(views.graph), level, matched)
                 if region.boundary == boundary:
                     break
@@ -117,15 +118,31 @@ class LocalCheck:
             except Exception as error:  # a check that fails says nothing about the rewrite
                 reason = reason or f"the check itself failed: {type(error).__name__}: {error}"
                 break
-            if found is None:
+            fault = fault or found
+            if found is None or self._is_drawn_wrong(ctx, application, views, region):
                 self.checked[application.rule] += 1
                 return None
-            fault = fault or found
             if not application.facts and _stands_alone(application, region, ctx.facts(views.graph)):
                 break
         if fault is None:
             self.skipped[reason] += 1
         return fault
+
+    def _is_drawn_wrong(self, ctx: Context, application: Application, views: Views, region: Region) -> bool:
+        """Whether the sides agree where what is not free to be anything is computed instead of drawn."""
+        facts, opsets, functions = ctx.facts(views.graph), ctx.model.opsets, ctx.model.functions
+        numbers = not _computed_weights(region)
+        inside = origins(views, region.boundary, facts, functions, numbers)
+        if not inside:
+            return False
+        try:
+            inside = inside.union(region.before.origin.values(), region.after.origin.values())
+            wider = find_region(views, region.pairs, opsets, facts, extra=inside, most=MANY)
+            return self._judge(ctx, application, views, wider) is None
+        except Repeated:
+            return True
+        except Exception:  # it cannot be judged that way
+            return False
 
     def _judge(self, ctx: Context, application: Application, views: Views, region: Region) -> str | None:
         known = ctx.facts(views.graph)
@@ -204,6 +221,10 @@ class LocalCheck:
             if (implied or has_implied_attributes(region)) and trial(plain, work, brief, implied) is None:
                 return None
         return fault
+
+
+def _matched(application: Application, views: Views) -> frozenset[int]:
+    return frozenset(application.matched) if application.graph is views.graph else frozenset()
 
 
 def _stands_alone(application: Application, region: Region, facts: Facts) -> bool:

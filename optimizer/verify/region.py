@@ -178,6 +178,7 @@ def find_region(
     facts: Facts,
     grow: int = 0,
     extra: frozenset[int] = frozenset(),
+    most: int = MAX_NODES,
 ) -> Region:
     """The smallest region whose boundary values do not depend on each other.
 
@@ -186,9 +187,10 @@ def find_region(
         facts: about the values of the scope.
         grow: take in so many further levels of producers above the boundary.
         extra: vertices to take in, in any case.
+        most: how many nodes it may have.
 
     Raises:
-        TooLarge: it has more than 300 nodes.
+        TooLarge: it has more nodes than that.
     """
     olds, news = [old for old, _ in pairs], [new for _, new in pairs]
     inside = {old.node for old in olds} | extra
@@ -196,8 +198,8 @@ def find_region(
         taken = views.edits.keys() | inside
         before = cone_of(views.before, olds, taken.__contains__)
         after = cone_of(views.after, news, taken.__contains__)
-        if max(len(before.nodes), len(after.nodes)) > MAX_NODES:
-            raise TooLarge("has more than 300 nodes")
+        if max(len(before.nodes), len(after.nodes)) > most:
+            raise TooLarge(f"has more than {most} nodes")
         boundary = tuple(dict.fromkeys((*before.boundary, *after.boundary)))
         read = _read_for_contents((before, olds), (after, news))
         sources = {value.node for value in read if not is_told(facts.of(value))}
@@ -207,7 +209,7 @@ def find_region(
         inside |= dependent
     above = {v.node for v in boundary if (made := views.after(v.node)) is not None and made.is_operator}
     if grow and above:
-        return find_region(views, pairs, opsets, facts, grow - 1, frozenset(inside | above))
+        return find_region(views, pairs, opsets, facts, grow - 1, frozenset(inside | above), most)
     versions = views.graph.opsets or opsets
     return Region(
         pairs,
