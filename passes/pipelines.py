@@ -247,7 +247,7 @@ def default_pipeline(extra_rules: Iterable[Declared] = (), skip: Iterable[str] =
 
 
 def named_pipeline(names: Sequence[str], extra_rules: Iterable[Declared] = ()) -> Pipeline:
-    """These passes, once each, in this order; a name may be that of one of ``extra_rules``.
+    """These passes or rules, once each, in this order; a name may be that of one of ``extra_rules``.
 
     Raises:
         UsageError: there is no such pass.
@@ -257,13 +257,16 @@ def named_pipeline(names: Sequence[str], extra_rules: Iterable[Declared] = ()) -
 
 
 def passes_of(name: str) -> tuple[Pass, ...]:
-    """What a name stands for.
+    """What a name stands for: a pass, or a single rule.
 
     Raises:
         UsageError: there is no such pass; the message suggests what may have been meant.
     """
     if name in PASSES:
         return PASSES[name]
+    for item in default_registry:
+        if item.name == name:
+            return (pass_of(item),)
     near = difflib.get_close_matches(name, [*PASSES, *(item.name for item in default_registry)], n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(PASSES)}"
     raise UsageError(f"no pass '{name}'; {hint}")

@@ -12,7 +12,7 @@ from optimizer.cli.errors import reported
 @click.argument("source", metavar="IN")
 @click.option("--rules", multiple=True, metavar="R.py", help="Run the rules of this file as well.")
 @click.option("--plugin", multiple=True, metavar="NAME", help="Run the rules of this installed plugin.")
-@click.option("--passes", metavar="A,B,...", help="Run just these passes, once each, in this order.")
+@click.option("--passes", metavar="A,B,...", help="Run just these passes or rules, once each, in order.")
 @click.option("--skip", metavar="A,B,...", default="", help="Leave out these passes or rules.")
 @click.option("--fp", type=click.Choice(["strict", "default", "fast"]), default="default")
 @click.option("--debug", is_flag=True, help="Print the traceback of an error.")

@@ -24,7 +24,7 @@ MAX_MISSES = 20
 """Lines printed for one --why-not or --explain."""
 
 _OPTIONS = (
-    click.option("--passes", metavar="A,B,...", help="Run just these passes, once each, in this order."),
+    click.option("--passes", metavar="A,B,...", help="Run just these passes or rules, once each, in order."),
     click.option("--skip", metavar="A,B,...", default="", help="Leave out these passes or rules."),
     click.option("--list-passes", is_flag=True, help="List the passes and exit."),
     click.option("--keep", multiple=True, metavar="PATTERN", help="Leave these nodes or outputs alone."),
