@@ -50,7 +50,7 @@ class Result:
     """An optimized model.
 
     Attributes:
-        report: what was done and found.
+        report: what was done and found: node counts, rules that fired or refused, checks, warnings, seconds.
     """
 
     def __init__(self, model: Model, report: Report, external_data: bool | None = None) -> None:
@@ -60,16 +60,25 @@ class Result:
 
     @property
     def model(self) -> ModelProto:
-        """The model as a protobuf message, made anew at each call."""
+        """The model as a protobuf message with all weights inside, made anew at each call. O(size)."""
         return to_proto(self._model)
 
     @property
     def verified(self) -> str:
-        """``full``, ``numpy-only``, ``onnxruntime-only``, ``local`` or ``none``."""
+        """How far the result was checked; ``report.reason`` says why it is not ``full``.
+
+        ``full``: in both engines; ``numpy-only`` or ``onnxruntime-only``: in one of them; ``local``:
+        single rewrites only; ``none``: not at all.
+        """
         return self.report.verified
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Writes the model, atomically; an earlier file survives any failure.
+
+        Weights go beside it into a file of their own as ``external_data`` of the run says.
+
+        Returns:
+            The path as given.
 
         Raises:
             StorageError: it cannot be written.
@@ -114,11 +123,24 @@ def optimize(
 ) -> Result:
     """Optimizes a model and checks that its outputs are the same.
 
-    ``source`` (a path, a serialized model or a ``ModelProto``) is never changed; ``output`` is where to
-    write the result, once verified. The other arguments: see ``Options``.
+    Inputs and outputs keep names, order, element types and declared shapes, open dims included. Beside
+    the passes it takes the time of a few runs of the model in each engine, fewer with less to ``verify``.
+
+    Args:
+        source: a path, a serialized model or a ``ModelProto``; it is never changed.
+        output: where to write the result, once verified; the file appears whole or not at all.
+        rules: further rules and passes (``graph_optimizer``), or paths of Python files with some.
+
+    The other arguments are described at ``optimizer.options.Options``.
+
+    Returns:
+        The result and its report; ``verified`` says how far it was checked.
 
     Raises:
-        InvalidModel, UsageError, StorageError, VerificationFailed: see ``optimizer.workflow.run``.
+        InvalidModel: the model is ill-formed; the message names the node or tensor.
+        UsageError: an option or name makes no sense for it.
+        StorageError: a file cannot be read or written.
+        VerificationFailed: a comparison failed and could not be, or was not to be, rolled back.
     """
     options = Options(
         passes, skip, tuple(rules), plugins, fp, optimize_for, target, layout, measure, size_limit, opset,
@@ -139,7 +161,7 @@ def check(
     baseline: str | PathLike[str] | None = None,
     input_data: str | PathLike[str] | None = None,
 ) -> Comparison:
-    """Compares two models on seeded inputs at several sizes; falsy where they differ.
+    """Compares two models on seeded inputs at several sizes; falsy where they differ, or nothing ran.
 
     Args:
         a: the reference.
@@ -149,6 +171,9 @@ def check(
         thresholds: TOML file of limits per output (``[outputs.NAME]``, ``max_abs_error = 1e-3``, ...).
         baseline: an earlier result in JSON; an output whose max-abs-error exceeds that one fails.
         input_data: folder of .npy, .npz or .pb inputs to take instead of made ones.
+
+    Returns:
+        The errors of each output, the faults, and how far both models could be run.
 
     Raises:
         InvalidModel, StorageError: a model cannot be loaded.

@@ -12,7 +12,7 @@ from optimizer.ir import DType, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
 from passes.attention_mask import mask_of
 from passes.heads import rows_of, rows_of_swapped
-from passes.known import as_stored, shape_of
+from passes.known import LOOK_BACK, as_stored, shape_of
 from passes.scores import Scores, scores_of, unscaled
 from passes.view_chain import perm_of
 
@@ -116,7 +116,7 @@ def drop_guard_of_softmax(m: Match, rw: Rewriter) -> Value:
     put in an infinity.
     """
     m.require(m.p == m.softmax.value(), "the guard is of something else")
-    m.require(_is_finite(m, m.scores, 6), "the scores may be infinite")
+    m.require(_is_finite(m, m.scores, LOOK_BACK), "the scores may be infinite")
     m.require(m.same_shape(m.p, m.root.value()), "what is put in stretches it")
     return m.p
 

@@ -45,7 +45,7 @@ def drop_bias_of_keys(m: Match, rw: Rewriter) -> Value:
 def _biased(m: Match, row: Rows) -> tuple[Value, Value] | None:
     """``(x, b)`` where rows are x + b, with a constant b for the last axis, and nothing else reads them."""
     node = m.producer(row.value)
-    plain = row.turned is None and row.part == (0, 1) and m.single_use(row.value)
+    plain = row.rotary is None and row.part == (0, 1) and m.single_use(row.value)
     if node is None or node.op_type != "Add" or not plain or m.dtype(row.value) not in FLOATS:
         return None
     size = shape_of(m, row.value)[-1]
@@ -117,6 +117,6 @@ def move_bias_of_values(m: Match, rw: Rewriter) -> Value:
     m.require(w.ndim == 2 and b.shape[-1:] == w.shape[1:], "the bias is broadcast")
     moved = rw.const(b + m.f64(found[1]).reshape(-1) @ w, like=m.b)
     mixed = rw.op.MatMul(m.softmax.value(), _from(m, rw, m.v, row.value, found[0]))
-    turned = rw.op.Transpose(mixed, **m.transpose.attributes)
-    joined = rw.op.Reshape(turned, m.target, **m.joined.attributes)
+    transposed = rw.op.Transpose(mixed, **m.transpose.attributes)
+    joined = rw.op.Reshape(transposed, m.target, **m.joined.attributes)
     return rw.op.Add(rw.op.MatMul(joined, m.w), moved)

@@ -130,7 +130,7 @@ def _is_for_all_heads(m: Match) -> bool:
 def _operands(m: Match, rw: Rewriter, rows: Sequence[Rows]) -> list[Value]:
     """The three operands; parts of one value by one Split."""
     if all(row.part == (0, 1) for row in rows):
-        return [_turned(rw, row) for row in rows]
+        return [_operand(rw, row) for row in rows]
     sources = {(row.value, row.part[1]) for row in rows}
     m.require(len(sources) == 1, "the operands are parts of different values")
     ((source, count),) = sources
@@ -138,10 +138,11 @@ def _operands(m: Match, rw: Rewriter, rows: Sequence[Rows]) -> list[Value]:
     return [parts[row.part[0]] for row in rows]
 
 
-def _turned(rw: Rewriter, row: Rows) -> Value:
+def _operand(rw: Rewriter, row: Rows) -> Value:
+    """The rows, batch first, and through their RotaryEmbedding."""
     value = rw.op.Transpose(row.value, perm=[1, 0, 2]) if row.tokens_first else row.value
-    if row.turned is None:
+    if row.rotary is None:
         return value
-    attributes: dict[str, Any] = {**row.turned.attributes, "num_heads": row.heads}
-    made: Value = rw.op.RotaryEmbedding(value, *row.turned.inputs[1:], **attributes)
+    attributes: dict[str, Any] = {**row.rotary.attributes, "num_heads": row.heads}
+    made: Value = rw.op.RotaryEmbedding(value, *row.rotary.inputs[1:], **attributes)
     return made

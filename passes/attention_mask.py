@@ -11,11 +11,13 @@ from optimizer.analysis import Dim
 from optimizer.ir import DType, Value
 from optimizer.rewrite import Match, Rewriter
 from passes.causal import looks_ahead
-from passes.known import shape_of
+from passes.known import LOOK_BACK, shape_of
 from passes.scores import Hidden, Scores, number_of
 
 _ABSORBING = -1e30
 """Added to a score in single precision, this swallows it."""
+SUMS = 2
+"""Sums within sums whose terms are raised one by one: a mask has few parts."""
 
 
 def mask_of(
@@ -106,7 +108,7 @@ def _raised(dtype: DType, number: float) -> float:
     return float(np.nextafter(lowest, dtype.numpy.type(0))) if number == lowest else number
 
 
-def _above_lowest(m: Match, rw: Rewriter, value: Value, depth: int = 2) -> Value:
+def _above_lowest(m: Match, rw: Rewriter, value: Value, depth: int = SUMS) -> Value:
     """``value`` without the lowest number of its type, rounded up to the one above.
 
     onnxruntime takes a score of the lowest number for one that is not there, and a row of them for
@@ -115,7 +117,7 @@ def _above_lowest(m: Match, rw: Rewriter, value: Value, depth: int = 2) -> Value
     dtype = m.dtype(value)
     assert dtype is not None
     info = np.finfo(dtype.numpy)
-    largest = _largest(m, value, 8)
+    largest = _largest(m, value, LOOK_BACK)
     if largest is not None and largest < float(info.max):
         return value
     node = m.producer(value)

@@ -9,6 +9,7 @@ import numpy as np
 from optimizer.analysis import Dim
 from optimizer.ir import Node, Value
 from optimizer.rewrite import Match
+from passes.known import LOOK_BACK
 from passes.scores import Hidden, number_of
 
 _QUERIES, _KEYS = -2, -1
@@ -31,7 +32,7 @@ def looks_ahead(m: Match, hidden: Hidden, sizes: Sequence[Dim], first: Dim) -> b
     shape = m.shape(hidden.condition)
     if shape is None or shape[-2:] != tuple(sizes[-2:]) or any(dim != 1 for dim in shape[:-2]):
         return False
-    return _later(m, hidden.condition, first, 8) is hidden.where_true
+    return _later(m, hidden.condition, first, LOOK_BACK) is hidden.where_true
 
 
 def _later(m: Match, value: Value | None, offset: Dim, depth: int) -> bool | None:
@@ -64,7 +65,7 @@ def _triangle(m: Match, node: Node) -> bool | None:
     """A triangle of ones: with the diagonal below it, or without it above."""
     offset = 0 if node.input(1) is None else number_of(m, node.input(1))
     later = bool(node.attr("upper", 1))
-    return later if _is_one(m, node.inputs[0], 4) and offset == int(later) else None
+    return later if _is_one(m, node.inputs[0], LOOK_BACK) and offset == int(later) else None
 
 
 def _is_one(m: Match, value: Value | None, depth: int) -> bool:

@@ -9,10 +9,7 @@ from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
 from passes.affine import require_room
 from passes.channel_picks import Pick, picks_of
 from passes.channel_steps import is_step
-from passes.known import constant_of, shape_of
-
-LONGEST = 8
-"""Operators to look past for the one that reorders channels."""
+from passes.known import LOOK_BACK, constant_of, shape_of
 
 
 @graph_optimizer(P.Conv("x", "w", P.maybe("b"), name="conv"), constants="w", tag="E2")
@@ -41,7 +38,7 @@ def _order_before(m: Match) -> tuple[list[Node], Pick]:
     """The operators of one operand between a reordering of channels and the Conv, the last one first."""
     steps: list[Node] = []
     value = m.x
-    for _ in range(LONGEST):
+    for _ in range(LOOK_BACK):
         node = m.producer(value)
         alone = node is not None and m.single_use(value) and not m.ctx.is_kept(node)
         if node is None or not alone:

@@ -1,14 +1,19 @@
-"""Which channels of a value an operator takes, and in which order: Slice, Gather, Split, a shuffle."""
+"""What an operator takes along one axis, and in which order: Slice, Gather, Split, a shuffle of channels.
+
+The places along the axis are called channels, which they are for most readers of this.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
+from optimizer.analysis.ops.slicing import span_of_slice
 from optimizer.ir import Node, Value
 from optimizer.rewrite import Match
-from passes.known import ints_of
+from passes.known import ints_of, known_sizes
 from passes.view_chain import perm_of
 
 
@@ -57,22 +62,20 @@ def _sliced(m: Match, node: Node, axis: int, rank: int, count: int) -> tuple[int
     axes, steps = ints_of(m, node, "axes", 3) or [0], ints_of(m, node, "steps", 4) or [1]
     if not starts or not ends or len(starts) != 1 or axes[0] % rank != axis:
         return None
-    end = None if steps[0] < 0 and ends[0] < -count else ends[0]
-    return tuple(range(count)[starts[0] : end : steps[0]])
+    if not steps[0] or (steps[0] < 0 and ends[0] >= count):
+        return None  # nothing by the text, but runtimes take something
+    return tuple(range(count)[span_of_slice(starts[0], ends[0], steps[0], count)])
 
 
 def _parts(m: Match, node: Node, source: Value, axis: int, count: int) -> list[Pick]:
     rank = len(m.shape(source) or ())
     if node.attr("axis", 0) % rank != axis:
         return []
-    sizes = []
-    for index in range(len(node.outputs)):
-        shape = m.shape(node.value(index))
-        sizes.append(None if shape is None else shape[axis].value)
-    known = [size for size in sizes if size is not None]
-    if len(known) != len(sizes) or sum(known) != count:
+    shapes = [m.shape(node.value(i)) for i in range(len(node.outputs))]
+    sizes = known_sizes(shape[axis] for shape in shapes if shape is not None)
+    if sizes is None or len(sizes) < len(shapes) or sum(sizes) != count:
         return []
-    ends = [int(end) for end in np.cumsum(known)]
+    ends = [int(end) for end in np.cumsum(sizes)]
     spans = zip([0, *ends[:-1]], ends, strict=True)
     return [Pick(source, node.value(i), tuple(range(*span)), node) for i, span in enumerate(spans)]
 
@@ -88,16 +91,14 @@ def _shuffle(m: Match, last: Node) -> list[Pick]:
     if shape is None or middle is None or len(shape) < 3 or not m.same_shape(source, last.value()):
         return []
     inner = len(middle) - len(shape) + 1  # how many axes the channels are split into
-    split = [dim.value for dim in middle[1 : 1 + inner]]
-    sizes = [size for size in split if size is not None]
+    sizes = known_sizes(middle[1 : 1 + inner])
     rest = middle[0] == shape[0] and middle[1 + inner :] == shape[2:]
-    if inner < 2 or len(sizes) != len(split) or not rest or int(np.prod(sizes)) != shape[1].value:
+    if inner < 2 or sizes is None or not rest or prod(sizes) != shape[1].value:
         return []
     perm = perm_of(transpose, len(middle))
     fixed = [0, *range(1 + inner, len(middle))]
     if any(perm[axis] != axis for axis in fixed):
         return []
-    order = (
-        np.arange(int(np.prod(sizes))).reshape(sizes).transpose([axis - 1 for axis in perm[1 : 1 + inner]])
-    )
+    places = np.arange(prod(sizes)).reshape(sizes)
+    order = places.transpose([axis - 1 for axis in perm[1 : 1 + inner]])
     return [Pick(source, last.value(), tuple(order.reshape(-1).tolist()), last)]

@@ -60,8 +60,11 @@ def keeps_zero(graph: Graph, node: Node) -> bool:
         return True
     if node.op_type in ("Mul", "Div") and graph.tensor(node.inputs[0]) is None:
         constant = graph.const(node.inputs[1])
-        return constant is None or bool(np.isfinite(constant).all() and constant.all())
-    return node.op_type == "Conv" and node.input(2) is None
+        if constant is None:
+            return node.op_type == "Mul"  # of channels that are 0 as well
+        return bool(np.isfinite(constant).all() and constant.all())
+    weights = graph.const(node.inputs[1]) if node.op_type == "Conv" and node.input(2) is None else None
+    return weights is not None and bool(np.isfinite(weights).all())
 
 
 def put_over(m: Match, node: Node, operands: Sequence[Value | None], kept: Sequence[int], axis: int) -> Node:

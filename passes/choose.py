@@ -237,10 +237,7 @@ def fault_of(objective: str, nodes: int, before: float, after: float) -> str:
         better, faults = nodes <= 0 and not slower and (nodes < 0 or faster), (nodes > 0, slower)
     if better:
         return ""
-    return (
-        "it would be more nodes"
-        if faults[0]
-        else "it would be slower"
-        if faults[1]
-        else "it would gain nothing"
-    )
+    more, slow = faults
+    if more:
+        return "it would be more nodes"
+    return "it would be slower" if slow else "it would gain nothing"

@@ -53,15 +53,12 @@ def clamped(m: Match, rw: Rewriter, x: Value, low: float, high: float) -> Value:
     if (low, high) == (0, math.inf):
         value: Value = rw.op.Relu(x)
     elif m.opset() >= 11:
-        bounds = [None if math.isinf(b) else rw.const(b, like=x) for b in (low, high)]
-        value = rw.op.Clip(x, *bounds)
+        lowest = None if low == -math.inf else rw.const(low, like=x)
+        highest = None if high == math.inf else rw.const(high, like=x)
+        value = rw.op.Clip(x, lowest, highest)
     else:
-        value = rw.op.Clip(x, min=_finite(low), max=_finite(high))
+        value = rw.op.Clip(x, min=None if low == -math.inf else low, max=None if high == math.inf else high)
     return value
-
-
-def _finite(bound: float) -> float | None:
-    return None if math.isinf(bound) else bound
 
 
 def _clamp(x: float, interval: tuple[float, float]) -> float:

@@ -115,7 +115,7 @@ def _operand(m: Match, value: Value, *, swapped: bool = False) -> _Operand | Non
 
 
 def _is_plain(rows: Rows) -> bool:
-    return rows.part == (0, 1) and rows.turned is None and not rows.tokens_first
+    return rows.part == (0, 1) and rows.rotary is None and not rows.tokens_first
 
 
 def _mask(m: Match, parts: Scores) -> Value | None:

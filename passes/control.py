@@ -12,7 +12,7 @@ from passes.unroll import decide_loop, decide_scan, known_truth
 
 
 def simplify(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool:
-    """Decides what can be decided in one scope, what that uncovers included. O(nodes)."""
+    """If(true, a, b) -> a; a Loop or Scan that runs never or a few times -> its bodies in a row. O(nodes)."""
     changed = False
     pending = [node.id for node in graph.topological() if node.op in _SIMPLIFY]
     taken = names_in(graph) if pending else set()
@@ -75,4 +75,4 @@ _SIMPLIFY: dict[str, Callable[[Context, Graph, Node, set[str]], list[Value]]] = 
     "Loop": decide_loop,
     "Scan": decide_scan,
 }
-CONTROL = ScopePass("control", simplify)
+CONTROL = ScopePass("control", simplify, reads_bodies=True)

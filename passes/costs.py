@@ -14,7 +14,7 @@ from optimizer.analysis import Dim
 from optimizer.ir import DType, Graph, Node, Value
 from optimizer.rewrite import Context
 from passes.cost_table import PER_NODE, PER_REORDER, PER_UNIT
-from passes.permutable import REDUCTIONS, VIEWS, names_in
+from passes.permutable import REDUCTIONS, VIEWS, op_types_in
 
 NOMINAL = 64
 """Size taken for a dimension that is not known."""
@@ -25,16 +25,16 @@ UNKNOWN = 0.2
 DEEPEST = 48
 """How many operators are followed back to find out whether an image is blocked."""
 
-POOLS = names_in("AveragePool MaxPool GlobalAveragePool GlobalMaxPool")
-FOLLOWS = names_in(
+POOLS = op_types_in("AveragePool MaxPool GlobalAveragePool GlobalMaxPool")
+FOLLOWS = op_types_in(
     """Add BatchNormalization Clip Concat Dropout Gelu HardSigmoid HardSwish Identity LeakyRelu Mul Relu
     Resize Sigmoid Sum Tanh"""
 )
 """What stays blocked where its operands are."""
-OVER_OPERAND = REDUCTIONS | names_in("GlobalAveragePool GlobalMaxPool ArgMax ArgMin")
-ON_THE_WAY = names_in("Relu LeakyRelu Sigmoid Tanh Clip HardSigmoid")
-VARIADIC = names_in("Sum Mean Max Min")
-FREE = VIEWS | names_in("Identity Shape Size Dropout")
+OVER_OPERAND = REDUCTIONS | op_types_in("GlobalAveragePool GlobalMaxPool ArgMax ArgMin")
+ON_THE_WAY = op_types_in("Relu LeakyRelu Sigmoid Tanh Clip HardSigmoid")
+VARIADIC = op_types_in("Sum Mean Max Min")
+FREE = VIEWS | op_types_in("Identity Shape Size Dropout")
 
 
 class Costs:
@@ -79,9 +79,8 @@ class Costs:
         if kind == "Conv":
             shape = self._sizes(node.input(1))
             depthwise = node.attr("group", 1) == (shape or [0])[0] > 1
-            return ("sequence" if len(shape) == 3 else "") + (
-                "-" * (len(shape) == 3) + "depthwise"
-            ) * depthwise
+            kinds = ["sequence"] * (len(shape) == 3) + ["depthwise"] * depthwise
+            return "-".join(kinds)
         if kind == "Softmax":
             rank = len(self._sizes(node.value()))
             return "" if node.attr("axis", -1) % max(rank, 1) == rank - 1 else "inner"
@@ -91,12 +90,9 @@ class Costs:
             return "mask" if self._elements(node.input(0)) < self._elements(node.value()) else ""
         if kind == "Pow":
             exponent = self._graph.const(node.input(1))
-            known = {0.5: "root", 2.0: "square"}
-            return (
-                known.get(float(exponent.reshape(())), "")
-                if exponent is not None and exponent.size == 1
-                else ""
-            )
+            if exponent is None or exponent.size != 1:
+                return ""
+            return {0.5: "root", 2.0: "square"}.get(float(exponent.reshape(())), "")
         if kind == "Resize":
             return "" if node.attr("coordinate_transformation_mode") == "asymmetric" else "half_pixel"
         return "bool" if kind == "Cast" else ""

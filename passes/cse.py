@@ -16,8 +16,10 @@ COMMUTATIVE = frozenset({"Add", "Mul", "And", "Or", "Xor", "Equal", "BitwiseAnd"
 
 
 def share(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool:
-    """Merges equal constants, then equal nodes, in one scope. O(nodes), and the bytes of constants
-    that could be equal."""
+    """Relu(x) + Relu(x) -> z + z, of z = Relu(x): equal constants are merged, then equal nodes, in one scope.
+
+    O(nodes), and the bytes of constants that could be equal.
+    """
     changed = _share_constants(ctx, path, graph)
     numbers: dict[Hashable, Node] = {}
     for key_in_order in [node.id for node in graph.topological()]:
@@ -50,8 +52,11 @@ def _merge(
 def key_of(graph: Graph, node: Node) -> Hashable | None:
     """Equal for nodes that compute the same; ``None`` for one that must stay alone.
 
-    Operators that the standard does not know, and functions, may have state or effects.
+    Operators that the standard does not know, and functions, may have state or effects. An Identity
+    goes by itself, or is there because outputs have names of their own.
     """
+    if node.op == "Identity":
+        return None
     if node.op == "If":
         bodies = (fingerprint(body, node.captures_of(i)) for i, (_, body) in enumerate(node.bodies))
         return "If", node.inputs, tuple(bodies), len(node.outputs)
@@ -81,13 +86,16 @@ def fingerprint(body: Graph, captures: tuple[Value, ...]) -> Hashable:
         assert tensor is not None
         number[value] = ("constant", tensor.digest)
     lines: list[Hashable] = []
-    for index, node in enumerate(body.topological()):
+    for node in body.topological():
+        if node.op == "Identity" and node.inputs[0] is not None:
+            number[node.value()] = number.get(node.inputs[0], ("input", node.inputs[0]))
+            continue
         if node.bodies or key_of(body, node) is None:
             lines.append(("unlike any other", id(body), node.id))
         attributes = tuple(sorted((name, str(attribute_key(a))) for name, a in node.attributes.items()))
         inputs = tuple(None if v is None else number.get(v, ("input", v)) for v in node.inputs)
+        number.update((node.value(i), ("node", len(lines), i)) for i in range(len(node.outputs)))
         lines.append((node.op, inputs, attributes, len(node.outputs)))
-        number.update((node.value(i), ("node", index, i)) for i in range(len(node.outputs)))
     return tuple(lines), tuple(number.get(v, ("input", v)) for v in body.outputs)
 
 
@@ -146,4 +154,4 @@ def _peek(graph: Graph, value: Value) -> bytes:
     return np.concatenate([flat[:4], flat[-4:]]).tobytes()
 
 
-CSE = ScopePass("cse", share)
+CSE = ScopePass("cse", share, reads_bodies=True)

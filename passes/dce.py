@@ -12,7 +12,7 @@ _TRAINS = frozenset({"BatchNormalization", "Dropout"})
 
 
 class DeadCodeElimination:
-    """The pass ``dce``: all that is dead in the main graph, or in a function, goes as one application."""
+    """Goes: what no output depends on, all of the main graph or of a function as one application."""
 
     name = "dce"
 
@@ -75,8 +75,10 @@ def _drop_unused_outputs(graph: Graph, node: Node) -> Node:
         return node
     if node.op_type == "BatchNormalization" and (graph.opset() < 14 or node.attr("training_mode", 0)):
         return node
-    count = len(node.outputs)
-    while count > schema.optional_from and not graph.has_uses(node.value(count - 1)):
+    count, least = len(node.outputs), schema.optional_from
+    if node.op == "Attention" and node.input(4) is not None:
+        least = 3  # onnxruntime refuses a cache that is not given back
+    while count > least and not graph.has_uses(node.value(count - 1)):
         count -= 1
     return node if count == len(node.outputs) else graph.set_attrs(node, outputs=node.outputs[:count])
 

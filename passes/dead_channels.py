@@ -122,7 +122,7 @@ def _admit(m: Match, cone: _Cone, reader: Node, slot: int, value: Value) -> bool
         return True
     picks = picks_of(m, _end_of_shuffle(m, reader), cone.axis)
     cone.picks += picks
-    return bool(picks) and all(pick.source == value for pick in picks)
+    return bool(picks) and all(pick.source == value and pick.taken for pick in picks)
 
 
 def _end_of_shuffle(m: Match, node: Node) -> Node:

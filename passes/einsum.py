@@ -54,18 +54,9 @@ def replace_einsum_by_matmul(m: Match, rw: Rewriter) -> Value:
     left = product.batch + product.left + product.inner
     right = product.batch + product.inner + product.right
     made = product.batch + product.left + product.right
-    moves = [_perm(first, left), _perm(second, right), _perm(made, result)]
-    a = m.a if moves[0] is None else rw.op.Transpose(m.a, perm=moves[0])
-    b = m.b
-    if moves[1] is not None:
-        array = m.array(m.b)
-        b = (
-            rw.op.Transpose(m.b, perm=moves[1])
-            if array is None
-            else rw.const(array.transpose(moves[1]).copy())
-        )
-    c: Value = rw.op.MatMul(a, b)
-    return c if moves[2] is None else rw.op.Transpose(c, perm=moves[2])
+    c = rw.op.MatMul(_operand(m, rw, m.a, first, left), _operand(m, rw, m.b, second, right))
+    perm = _perm(made, result)
+    return c if perm is None else rw.op.Transpose(c, perm=perm)
 
 
 def _labels(m: Match, count: int) -> tuple[list[str], str]:
@@ -99,5 +90,13 @@ def _product_of(m: Match, first: str, second: str, result: str) -> _Product:
 
 
 def _perm(have: str, want: str) -> list[int] | None:
-    perm = [have.index(a) for a in want]
+    perm = [have.index(label) for label in want]
     return None if perm == sorted(perm) else perm
+
+
+def _operand(m: Match, rw: Rewriter, value: Value, have: str, want: str) -> Value:
+    """An operand with axes labelled ``have`` in the order ``want``; a constant is permuted in the file."""
+    perm, array = _perm(have, want), m.array(value)
+    if perm is None:
+        return value
+    return rw.op.Transpose(value, perm=perm) if array is None else rw.const(array.transpose(perm).copy())

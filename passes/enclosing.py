@@ -93,4 +93,4 @@ def _share_in(ctx: Context, graph: Graph, owner: Node, position: int, computed: 
     return drop_unused_captures(graph, owner)
 
 
-ENCLOSING = ScopePass(RULE, share)
+ENCLOSING = ScopePass(RULE, share, reads_bodies=True)

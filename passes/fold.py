@@ -17,6 +17,7 @@ from optimizer.ir import DType, Graph, Node, OptimizerError, Tensor, Value
 from optimizer.rewrite import Context, Exactness, ScopePass
 from optimizer.runtime import Options, evaluate, is_exact, is_foldable
 from passes.dce import drop_unused_captures
+from passes.results import only_names_results
 
 NEVER = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
 """Runtimes recognize these around weights; folding them would undo a quantization."""
@@ -37,7 +38,7 @@ class _Unfoldable(Exception):
 
 
 def fold(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool:
-    """Folds one scope. O(nodes), and the work of the folded nodes."""
+    """Add(1, 2) -> 3, wherever all operands are known. O(nodes), and the work of the folded nodes."""
     changed = False
     barriers: set[int] = set()
     while True:
@@ -85,6 +86,8 @@ class _Folding:
 
     def _is_known(self, node: Node) -> bool:
         if node.op_type in NEVER or not self.ctx.allows("fold", self.path, self.graph, node):
+            return False
+        if only_names_results(self.graph, node):
             return False
         if self._contents(node) is not None:
             self.exact[node.id] = True

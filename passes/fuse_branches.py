@@ -116,11 +116,12 @@ def _with_shortcut(m: Match, rw: Rewriter, shortcut: Affine) -> Value:
 def _conv(rw: Rewriter, like: Node, weights: np.ndarray, bias: np.ndarray) -> Value:
     x, w = like.inputs[:2]
     new_bias = rw.const(bias, like=w) if bias.any() else None
-    made: Value = rw.op.Conv(x, rw.const(weights, like=w), new_bias, **_without_kernel(like))
+    made: Value = rw.op.Conv(x, rw.const(weights, like=w), new_bias, **without_kernel_shape(like))
     return made
 
 
-def _without_kernel(conv: Node) -> dict[str, Any]:
+def without_kernel_shape(conv: Node) -> dict[str, Any]:
+    """The attributes of a Conv, for weights of another size: the kernel's shape is theirs by default."""
     return {name: value for name, value in conv.attributes.items() if name != "kernel_shape"}
 
 

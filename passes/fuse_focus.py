@@ -27,16 +27,7 @@ def fuse_focus_into_conv(m: Match, rw: Rewriter) -> Value:
     m.require(m.conv.attr("group", 1) == 1, "the convolution has groups")
     m.require(set(m.conv.attr("dilations", (1,))) == {1}, "the convolution is dilated")
     m.require(m.conv.attr("auto_pad", "NOTSET") == "NOTSET", "the pads depend on the size")
-    slices = [m.producer(part) for part in m.parts]
-    if any(node is None or node.op_type != "Slice" for node in slices):
-        m.refuse("a part is no Slice")
-    found = [node for node in slices if node is not None]
-    x = found[0].inputs[0]
-    m.require(
-        x is not None and all(node.inputs[0] == x for node in found), "the parts come from different images"
-    )
-    assert x is not None
-    phases = [_phase(m, node) for node in found]
+    x, phases = _phases(m)
     m.require(sorted(phases) == [(i, j) for i in (0, 1) for j in (0, 1)], "not each phase occurs once")
     w = m.f64(m.w)
     channels = w.shape[1] // 4
@@ -50,6 +41,20 @@ def fuse_focus_into_conv(m: Match, rw: Rewriter) -> Value:
     }
     made: Value = rw.op.Conv(x, rw.const(kernel, like=m.w), m.b, **attributes)
     return made
+
+
+def _phases(m: Match) -> tuple[Value, list[Phase]]:
+    """The image, and where the Slice of each part starts in it.
+
+    Raises:
+        Refusal: the parts are no Slices of one image that take each second pixel.
+    """
+    slices = [node for part in m.parts if (node := m.producer(part)) and node.op_type == "Slice"]
+    m.require(len(slices) == len(m.parts), "a part is no Slice")
+    x = slices[0].inputs[0]
+    if x is None or any(node.inputs[0] != x for node in slices):
+        m.refuse("the parts come from different images")
+    return x, [_phase(m, node) for node in slices]
 
 
 def _phase(m: Match, node: Node) -> Phase:

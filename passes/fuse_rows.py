@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from optimizer.analysis import Dim
-from optimizer.ir import Value
+from optimizer.ir import Node, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
 from passes.affine import require_room
 from passes.known import FLOATS, constant_of, shape_of
@@ -34,14 +34,14 @@ def drop_views_around_gemm(m: Match, rw: Rewriter) -> Value:
     transposed = m.gemm.attr("transB", 0)
     depth, width = w.shape[::-1] if transposed else w.shape
     plain = not m.gemm.attr("transA", 0) and m.gemm.attr("alpha", 1.0) == 1
+    plain &= m.c is None or m.gemm.attr("beta", 1.0) == 1
     m.require(plain, "the product is scaled, or of the transposed rows")
     joins = len(source) >= 3 and source[-1] == depth and shape_of(m, m.inner.value())[-1] == depth
     m.require(joins, "the view does more than join the leading axes")
     lead = source[:-1]
     m.require(final[: len(lead)] == lead, "the leading axes are not split again")
-    if m.c is not None:
-        m.require(m.gemm.attr("beta", 1.0) == 1, "the product is scaled, or of the transposed rows")
-        m.require(all(d == 1 for d in shape_of(m, m.c)[:-1]), "the rows have different biases")
+    one_row = m.c is None or all(dim == 1 for dim in shape_of(m, m.c)[:-1])
+    m.require(one_row, "the rows have different biases")
     if transposed:
         require_room(m, m.w)
     weights = rw.const(np.ascontiguousarray(w.array.T)) if transposed else m.w
@@ -52,6 +52,26 @@ def drop_views_around_gemm(m: Match, rw: Rewriter) -> Value:
     if final == made:
         return result
     return rw.op.Reshape(result, rw.const(np.array(reshape_target(m, made, final, None), np.int64)))
+
+
+@graph_optimizer(
+    P.Reshape(
+        P.MatMul(P.Reshape("x", P.rest("there"), name="rows").once(), "w", name="product").once(),
+        P.rest("back"),
+    ),
+    constants="w",
+    tag="E2",
+)
+def drop_views_around_matmul(m: Match, rw: Rewriter) -> Value:
+    """Reshape(MatMul(Reshape(x), w)) -> MatMul(x, w), where rows stay rows"""
+    m.require(m.dtype(m.x) in FLOATS, "not a float")
+    m.require(len(constant_of(m, m.w).shape) == 2, "the weights are no matrix")
+    source, middle, result = (shape_of(m, v) for v in (m.x, m.rows.value(), m.root.value()))
+    m.require(len(source) >= 2 and source[-1] == middle[-1], "the rows are cut otherwise")
+    m.require(
+        (*source[:-1], shape_of(m, m.product.value())[-1]) == tuple(result), "the result has another shape"
+    )
+    return rw.op.MatMul(m.x, m.w)
 
 
 # -------------------------------------------------------------------- two products in a row
@@ -75,8 +95,7 @@ def merge_products(m: Match, rw: Rewriter) -> Value:
     (rows, between), columns = w.shape, v.shape[1]
     m.require(v.shape[0] == between, "the bias widens the rows")
     m.require(rows * columns <= between * (rows + columns), "one product would be more work")
-    extra = rows * columns - (m.single_use(m.w) * w.size + m.single_use(m.v) * v.size)
-    m.require(m.ctx.may_grow(extra * constant_of(m, m.w).array.itemsize), "the growth budget is used up")
+    _require_room_for(m, rows * columns)
     product: Value = rw.op.MatMul(m.x, rw.const(w @ v, like=m.w))
     if not hasattr(m, "b"):
         return product
@@ -99,23 +118,27 @@ def merge_gemms(m: Match, rw: Rewriter) -> Value:
     w, v = (_matrix(m, name, value) for name, value in (("first", m.w), ("second", m.v)))
     (rows, between), columns = w.shape, v.shape[1]
     m.require(rows * columns <= between * (rows + columns), "one product would be more work")
-    bias = np.zeros(columns)
-    if m.b is not None:
-        first = m.f64(m.b) * float(m.first.attr("beta", 1.0))
-        m.require(
-            first.size in (1, between) and first.shape[:-1] in ((), (1,)), "the rows have different biases"
-        )
-        bias = np.broadcast_to(first.reshape(-1), (between,)) @ v
-    if m.c is not None:
-        second = m.f64(m.c) * float(m.second.attr("beta", 1.0))
-        m.require(
-            second.size in (1, columns) and second.shape[:-1] in ((), (1,)), "the rows have different biases"
-        )
-        bias = bias + second.reshape(-1)
-    extra = rows * columns - (m.single_use(m.w) * w.size + m.single_use(m.v) * v.size)
-    m.require(m.ctx.may_grow(extra * constant_of(m, m.w).array.itemsize), "the growth budget is used up")
+    bias = _bias(m, m.first, m.b, between) @ v + _bias(m, m.second, m.c, columns)
+    _require_room_for(m, rows * columns)
     new_bias = rw.const(bias, like=m.w) if bias.any() else None
     return rw.op.Gemm(m.x, rw.const(w @ v, like=m.w), new_bias, transA=m.first.attr("transA", 0))
+
+
+def _bias(m: Match, gemm: Node, value: Value | None, width: int) -> np.ndarray:
+    """The bias of a Gemm as it is added to each row, beta in it; zeros where there is none."""
+    if value is None:
+        return np.zeros(width)
+    bias = m.f64(value) * float(gemm.attr("beta", 1.0))
+    one_row = bias.size in (1, width) and bias.shape[:-1] in ((), (1,))
+    m.require(one_row, "the rows have different biases")
+    return np.broadcast_to(bias.reshape(-1), (width,))
+
+
+def _require_room_for(m: Match, elements: int) -> None:
+    """Refuses a merged constant of so many elements that, less those that die, grows the file too far."""
+    dying = sum(constant_of(m, value).size for value in (m.w, m.v) if m.single_use(value))
+    itemsize = constant_of(m, m.w).array.itemsize
+    m.require(m.ctx.may_grow((elements - dying) * itemsize), "the growth budget is used up")
 
 
 def _matrix(m: Match, name: str, value: Value) -> np.ndarray:
@@ -154,8 +177,7 @@ def merge_convs(m: Match, rw: Rewriter) -> Value:
         m.require(not pads, "a shift cannot cross zero padding")
         bias = bias + v.reshape(outputs, between, -1).sum(-1) @ m.f64(m.b)
     merged = np.einsum("ok...,ki->oi...", v, w.reshape(between, inputs))
-    extra = merged.size - (m.single_use(m.w) * w.size + m.single_use(m.v) * v.size)
-    m.require(m.ctx.may_grow(extra * constant_of(m, m.w).array.itemsize), "the growth budget is used up")
+    _require_room_for(m, merged.size)
     new_bias = rw.const(bias, like=m.w) if bias.any() else None
     made: Value = rw.op.Conv(m.x, rw.const(merged, like=m.w), new_bias, **m.second.attributes)
     return made

@@ -12,7 +12,7 @@ from optimizer.ir import Node, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
 from passes.affine import require_room
 from passes.cse import attribute_key
-from passes.known import constant_of, rank_of, readers_of, shape_of
+from passes.known import constant_of, known_sizes, rank_of, readers_of, shape_of
 from passes.view_chain import slice_cut
 
 PLAIN = (
@@ -132,12 +132,7 @@ def slice_channels_of_weights(m: Match, rw: Rewriter) -> Value:
     _, start, end = cut
     m.require(m.conv.attr("group", 1) == 1, "the convolution has groups")
     require_room(m, m.w)
-    w = rw.const(np.ascontiguousarray(constant_of(m, m.w).array[start:end]))
-    b = None if m.b is None else rw.const(np.ascontiguousarray(constant_of(m, m.b).array[start:end]))
-    result: Value = rw.op.Conv(m.x, w, b, **m.conv.attributes)
-    if hasattr(m, "activation"):
-        result = getattr(rw.op, m.activation.op_type)(result, **m.activation.attributes)
-    return result
+    return _channels(m, rw, start, end)
 
 
 @graph_optimizer(
@@ -170,21 +165,22 @@ def split_weights_of_conv(m: Match, rw: Rewriter) -> list[Value]:
         readers = {reader.id for reader, _ in readers_of(m, m.conv.value())}
         inside = m.gate == m.conv.value() and len(readers) == 2
         m.require(inside, "the convolution has other readers")
-    sizes = [shape[1].value for shape in shapes]
-    known = [size for size in sizes if size is not None]
-    m.require(len(known) == len(sizes) and len(known) <= 4, "the sizes of the parts are not known")
+    sizes = known_sizes(shape[1] for shape in shapes)
+    if sizes is None or len(sizes) > 4:
+        m.refuse("the sizes of the parts are not known")
     m.require(
         m.ctx.may_grow(0 if m.single_use(m.w) else constant_of(m, m.w).nbytes), "the growth budget is used up"
     )
-    made: list[Value] = []
-    edges = np.cumsum([0, *known])
-    for start, end in pairwise(edges):
-        w = rw.const(np.ascontiguousarray(constant_of(m, m.w).array[start:end]))
-        b = None if m.b is None else rw.const(np.ascontiguousarray(constant_of(m, m.b).array[start:end]))
-        part: Value = rw.op.Conv(m.x, w, b, **m.conv.attributes)
-        if hasattr(m, "sigmoid"):
-            part = rw.op.Mul(part, rw.op.Sigmoid(part))
-        elif hasattr(m, "activation"):
-            part = getattr(rw.op, m.activation.op_type)(part, **m.activation.attributes)
-        made.append(part)
-    return made
+    return [_channels(m, rw, start, end) for start, end in pairwise(np.cumsum([0, *sizes]))]
+
+
+def _channels(m: Match, rw: Rewriter, start: int, end: int) -> Value:
+    """The matched Conv, and the activation behind it, of some output channels only."""
+    w = rw.const(np.ascontiguousarray(constant_of(m, m.w).array[start:end]))
+    b = None if m.b is None else rw.const(np.ascontiguousarray(constant_of(m, m.b).array[start:end]))
+    part: Value = rw.op.Conv(m.x, w, b, **m.conv.attributes)
+    if hasattr(m, "sigmoid"):
+        part = rw.op.Mul(part, rw.op.Sigmoid(part))
+    elif hasattr(m, "activation"):
+        part = getattr(rw.op, m.activation.op_type)(part, **m.activation.attributes)
+    return part

@@ -7,11 +7,16 @@ import numpy as np
 from optimizer.ir import Node, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
 from passes.known import constant_of, shape_of
+from passes.results import only_names_results
 
 
 @graph_optimizer(P.Identity("x"), tag="E0")
 def drop_identity(m: Match, rw: Rewriter) -> Value:
-    """Identity(x) -> x"""
+    """Identity(x) -> x
+
+    Unless all it does is to give an output a name that its operand cannot bear: the file needs it.
+    """
+    m.require(not only_names_results(m.graph, m.root), "it only gives an output its name")
     return m.x
 
 

@@ -6,17 +6,16 @@ from optimizer.ir import DType, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
 from optimizer.rewrite.pattern import AnyOf, Op, Term
 from passes.affine import Affine, affine_of, elementwise_step, once
-from passes.known import FLOATS, as_stored, rank_of
+from passes.known import FLOATS, ROUNDED, as_stored, rank_of
 
-REL = 1e-6
-SIXTH = P.scalar(1 / 6, REL)
-SIX = P.scalar(6.0, REL)
+SIXTH = P.scalar(1 / 6, ROUNDED)
+SIX = P.scalar(6.0, ROUNDED)
 ONE = P.scalar(1.0)
 
 
 def clamped(inner: Term | str, low: float, high: float) -> AnyOf:
     """The ways to spell Clip(inner, low, high), each with a single use."""
-    lo, hi = P.scalar(low, REL), P.scalar(high, REL)
+    lo, hi = P.scalar(low, ROUNDED), P.scalar(high, ROUNDED)
     spellings = [
         P.Clip(inner, lo, hi),
         P.Clip(inner, min=low, max=high),
@@ -38,7 +37,7 @@ def products(*factors: Term | str) -> tuple[Op, ...]:
 
 # -------------------------------------------------------------------- HardSwish and HardSigmoid
 
-RELU6_OF_X_PLUS_3 = clamped(P.Add("x", P.scalar(3.0, REL)).commutes().once(), 0.0, 6.0)
+RELU6_OF_X_PLUS_3 = clamped(P.Add("x", P.scalar(3.0, ROUNDED)).commutes().once(), 0.0, 6.0)
 
 
 @graph_optimizer(
@@ -64,7 +63,7 @@ def fuse_hardswish_of_gate(m: Match, rw: Rewriter) -> Value:
     """x * HardSigmoid(x, alpha=1/6, beta=1/2) -> HardSwish(x)"""
     m.require(m.opset() >= 14, "HardSwish needs opset 14")
     alpha, beta = m.gate.attr("alpha", 0.2), m.gate.attr("beta", 0.5)
-    m.require(abs(alpha - 1 / 6) <= REL and beta == 0.5, "another slope or offset")
+    m.require(abs(alpha - 1 / 6) <= ROUNDED and beta == 0.5, "another slope or offset")
     _require_float(m)
     return rw.op.HardSwish(m.x)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from optimizer.ir import DType, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
 from passes.idiom_activation import EXP_OF_MINUS_X, ONE, ZERO
-from passes.known import as_stored, rank_of
+from passes.known import ROUNDED, as_stored, rank_of
 
 POSITIVE = P.one_of("Greater", "GreaterOrEqual")("x", ZERO).once()
 NEGATIVE = P.one_of("Less", "LessOrEqual")("x", ZERO).once()
@@ -49,7 +49,7 @@ def fuse_celu(m: Match, rw: Rewriter) -> Value:
     inner = _number(m, "inner", 1.0)
     outer = _number(m, "outer", float(m.elu.attr("gamma", 1.0)))
     product = outer / inner if m.scaled.op_type == "Div" and inner else outer * inner
-    m.require(abs(product - 1) < 1e-6 and m.elu.attr("alpha", 1.0) == 1, "the factors do not cancel")
+    m.require(abs(product - 1) < ROUNDED and m.elu.attr("alpha", 1.0) == 1, "the factors do not cancel")
     return rw.op.Celu(m.x, alpha=as_stored(outer))
 
 

@@ -8,13 +8,12 @@ from optimizer.ir import DType, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
 from passes.contrib import MICROSOFT, import_domain
 from passes.idiom_activation import ONE, products
-from passes.known import rank_of, readers_of
+from passes.known import ROUNDED, rank_of, readers_of
 
-REL = 1e-6
 HALF = P.scalar(0.5)
 BY_ROOT_2 = P.any_of(
-    P.Div("x", P.scalar(math.sqrt(2), REL)).once(),
-    P.Mul("x", P.scalar(math.sqrt(0.5), REL)).commutes().once(),
+    P.Div("x", P.scalar(math.sqrt(2), ROUNDED)).once(),
+    P.Mul("x", P.scalar(math.sqrt(0.5), ROUNDED)).commutes().once(),
 )
 ONE_PLUS_ERF = P.Add(P.Erf(BY_ROOT_2).once(), ONE).commutes().once()
 HALF_AND_HALF_ERF = P.Add(P.Mul(P.Erf(BY_ROOT_2).once(), HALF).commutes().once(), HALF).commutes().once()
@@ -24,25 +23,25 @@ CUBE = P.any_of(
     P.Mul(P.Mul("x", "x").once(), "x").commutes().once(),
     P.Mul(P.Pow("x", P.scalar(2.0)).once(), "x").commutes().once(),
 )
-CUBIC = P.Add("x", P.Mul(CUBE, P.scalar(0.044715, REL)).commutes().once()).commutes().once()
+CUBIC = P.Add("x", P.Mul(CUBE, P.scalar(0.044715, ROUNDED)).commutes().once()).commutes().once()
 ROOT_2_BY_PI = math.sqrt(2 / math.pi)
 SQUARE = P.any_of(P.Mul("x", "x").once(), P.Pow("x", P.scalar(2.0)).once())
-FACTOR = P.Add(P.Mul(SQUARE, P.scalar(0.044715, REL)).commutes().once(), ONE).commutes().once()
+FACTOR = P.Add(P.Mul(SQUARE, P.scalar(0.044715, ROUNDED)).commutes().once(), ONE).commutes().once()
 ANGLE = P.any_of(
-    P.Mul(CUBIC, P.scalar(ROOT_2_BY_PI, REL)).commutes().once(),
+    P.Mul(CUBIC, P.scalar(ROOT_2_BY_PI, ROUNDED)).commutes().once(),
     *(
         P.Mul(P.Mul(p, q).commutes().once(), r).commutes().once()
         for p, q, r in (
-            ("x", FACTOR, P.scalar(ROOT_2_BY_PI, REL)),
-            ("x", P.scalar(ROOT_2_BY_PI, REL), FACTOR),
-            (FACTOR, P.scalar(ROOT_2_BY_PI, REL), "x"),
+            ("x", FACTOR, P.scalar(ROOT_2_BY_PI, ROUNDED)),
+            ("x", P.scalar(ROOT_2_BY_PI, ROUNDED), FACTOR),
+            (FACTOR, P.scalar(ROOT_2_BY_PI, ROUNDED), "x"),
         )
     ),
     P.Mul(
         "x",
         P.Add(
-            P.Mul(SQUARE, P.scalar(0.044715 * ROOT_2_BY_PI, REL)).commutes().once(),
-            P.scalar(ROOT_2_BY_PI, REL),
+            P.Mul(SQUARE, P.scalar(0.044715 * ROOT_2_BY_PI, ROUNDED)).commutes().once(),
+            P.scalar(ROOT_2_BY_PI, ROUNDED),
         )
         .commutes()
         .once(),
@@ -81,12 +80,13 @@ def _gelu(m: Match, rw: Rewriter, approximate: str) -> Value:
         return rw.op.Gelu(m.x, approximate=approximate)
     m.require(m.ctx.settings.target == "onnxruntime", "Gelu needs opset 20")
     m.require(import_domain(m.ctx, m, MICROSOFT, 1), "the model imports another version of com.microsoft")
-    return (
-        rw.op.Gelu(m.x, domain=MICROSOFT) if approximate == "none" else rw.op.FastGelu(m.x, domain=MICROSOFT)
-    )
+    operator = rw.op.Gelu if approximate == "none" else rw.op.FastGelu
+    return operator(m.x, domain=MICROSOFT)
 
 
-@graph_optimizer(P.Erf(P.Mul("x", P.scalar(math.sqrt(0.5), 1e-6, name="factor")).commutes().once()), tag="E2")
+@graph_optimizer(
+    P.Erf(P.Mul("x", P.scalar(math.sqrt(0.5), ROUNDED, name="factor")).commutes().once()), tag="E2"
+)
 def respell_gelu_argument(m: Match, rw: Rewriter) -> Value:
     """Erf(x * sqrt(1/2)) -> Erf(x / sqrt(2))
 

@@ -9,7 +9,7 @@ import numpy as np
 from optimizer.ir import DType, Node, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
 from passes.affine import affine_of, elementwise_step, require_room
-from passes.known import as_stored, axes_of, constant_of, rank_of, shape_of
+from passes.known import as_stored, axes_of, constant_of, known_sizes, rank_of, shape_of
 from passes.moments import mean_of_squares, require_mean
 
 MEAN = P.ReduceMean("x", P.maybe("mean_axes"), name="mean")
@@ -72,12 +72,11 @@ def fuse_layernorm_of_channels(m: Match, rw: Rewriter) -> Value:
 def _layernorm(m: Match, rw: Rewriter, x: Value, axes: tuple[int, ...]) -> Value:
     """LayerNormalization of ``x``, whose last axes are these axes of the matched value."""
     shape = shape_of(m, m.x)
-    sizes = [shape[axis].value for axis in axes]
-    known = [size for size in sizes if size is not None]
-    m.require(len(known) == len(sizes), "the sizes of the normalized axes are not known")
-    made: Value = rw.op.LayerNormalization(
-        x, rw.const(np.ones(known), like=m.x), axis=-len(axes), epsilon=epsilon_of(m)
-    )
+    sizes = known_sizes(shape[axis] for axis in axes)
+    if sizes is None:
+        m.refuse("the sizes of the normalized axes are not known")
+    scale = rw.const(np.ones(sizes), like=m.x)
+    made: Value = rw.op.LayerNormalization(x, scale, axis=-len(axes), epsilon=epsilon_of(m))
     return made
 
 
@@ -180,6 +179,8 @@ def fuse_global_average_pool(m: Match, rw: Rewriter) -> Value:
     return rw.op.GlobalAveragePool(m.x)
 
 
+NEAR = 4
+"""Operators in a row that still keep what a Conv makes in blocks of channels."""
 _POINTWISE = frozenset(
     ("Relu", "LeakyRelu", "Clip", "Mul", "Add", "Sigmoid", "HardSigmoid", "HardSwish", "BatchNormalization")
 )
@@ -188,7 +189,7 @@ _POINTWISE = frozenset(
 def _is_near_conv(m: Match) -> bool:
     """Whether ``x`` comes from a Conv, through pointwise operators at most."""
     level = [m.producer(m.x)]
-    for _ in range(4):
+    for _ in range(NEAR):
         found: list[Node] = [node for node in level if node is not None]
         if any(node.op_type == "Conv" for node in found):
             return True

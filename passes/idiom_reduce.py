@@ -7,7 +7,8 @@ from typing import Any
 
 from optimizer.ir import DType, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
-from passes.known import FLOATS, axes_of, ints_of, rank_of, shape_of
+from passes.known import FLOATS, axes_of, ints_of, known_sizes, rank_of, shape_of
+from passes.moments import divides_by
 
 SUM = P.ReduceSum("x", P.maybe("axes"), name="sum").once()
 
@@ -20,14 +21,13 @@ def fuse_mean(m: Match, rw: Rewriter) -> Value:
     m.require(m.dtype(m.x) in FLOATS, "not a float")
     shape = shape_of(m, m.x)
     axes = axes_of(m, m.sum, 1, len(shape))
-    sizes = [shape[axis].value for axis in axes or ()]
-    known = [size for size in sizes if size]
-    m.require(known and len(known) == len(sizes), "how many numbers are added up is not known")
+    sizes = known_sizes(shape[axis] for axis in axes or ())
+    if not sizes or 0 in sizes:
+        m.refuse("how many numbers are added up is not known")
     k = m.f64(m.k)
     m.require(k.size == 1 and k.ndim <= rank_of(m, m.sum.value()), "it is not divided by one number")
-    given = float(k.reshape(()))
-    factor = given if m.step.op_type == "Mul" else 1 / (given or math.nan)
-    m.require(abs(factor * math.prod(known) - 1) < 1e-6, "it is divided by another number")
+    divides = divides_by(m.step, float(k.reshape(())), math.prod(sizes))
+    m.require(divides, "it is divided by another number")
     return _reduced(m, rw, "ReduceMean", m.sum)
 
 

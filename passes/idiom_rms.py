@@ -8,7 +8,7 @@ from optimizer.ir import DType, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
 from passes.affine import affine_of, elementwise_step, require_room
 from passes.idiom_norm import epsilon_of, within
-from passes.known import axes_of, constant_of, rank_of, shape_of
+from passes.known import axes_of, constant_of, known_sizes, rank_of, shape_of
 from passes.moments import mean_of_squares, require_mean
 
 MEAN_SQUARE = P.Add(mean_of_squares("x", "mean"), P.const("epsilon")).commutes().once()
@@ -32,10 +32,10 @@ def fuse_rmsnorm(m: Match, rw: Rewriter) -> Value:
     require_mean(m, "mean")
     m.require(axes and axes == tuple(range(axes[0], len(shape))), "it does not run over the last axes")
     assert axes is not None
-    sizes = [shape[axis].value for axis in axes]
-    known = [size for size in sizes if size is not None]
-    m.require(len(known) == len(sizes), "the sizes of the normalized axes are not known")
-    scale = rw.const(np.ones(known), like=m.x)
+    sizes = known_sizes(shape[axis] for axis in axes)
+    if sizes is None:
+        m.refuse("the sizes of the normalized axes are not known")
+    scale = rw.const(np.ones(sizes), like=m.x)
     return rw.op.RMSNormalization(m.x, scale, axis=axes[0] - len(shape), epsilon=epsilon_of(m))
 
 

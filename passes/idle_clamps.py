@@ -1,14 +1,16 @@
-"""Activations and bounds that change nothing, given what their operand can be."""
+"""Activations and bounds that change nothing, or give one number, given what their operand can be."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from optimizer.analysis.proofs import NON_NEGATIVE
 from optimizer.ir import Node, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
 from passes.clip import interval_of
-from passes.known import FLOATS
+from passes.known import FLOATS, LOOK_BACK
 
 BOUNDS = {
     "Sigmoid": (0.0, 1.0),
@@ -72,8 +74,24 @@ def _range(m: Match, value: Value) -> tuple[float, float]:
 def _maker(m: Match, value: Value) -> Node | None:
     """The operator that makes the elements of a value."""
     node = m.producer(value)
-    for _ in range(4):
+    for _ in range(LOOK_BACK):
         if node is None or node.op_type not in KEEPS:
             break
         node = m.producer(node.inputs[0])
     return node
+
+
+# -------------------------------------------------------------------- what gives the same for every operand
+
+
+@graph_optimizer(P.one_of("Softmax", "LogSoftmax")("x", name="softmax"), tag="E1")
+def fold_softmax_of_one(m: Match, rw: Rewriter) -> Value:
+    """Softmax(x) -> 1, and LogSoftmax(x) -> 0, over an axis of size 1"""
+    m.require(m.opset() >= 13, "Softmax flattens before opset 13")
+    sizes, dtype = m.static_shape(m.x), m.dtype(m.x)
+    if sizes is None or dtype is None:
+        return m.refuse("the shape is not known")
+    m.require(sizes and sizes[m.softmax.attr("axis", -1)] == 1, "there is more than one")
+    filled = np.full(sizes, float(m.softmax.op_type == "Softmax"))
+    m.require(m.ctx.may_grow(filled.size * dtype.bits // 8), "the growth budget is used up")
+    return rw.const(filled, like=dtype)

@@ -11,7 +11,7 @@ MAX_DEPTH = 32
 
 
 class FunctionInlining:
-    """The pass ``inline``, in every scope, calls inside of functions included."""
+    """f(x) -> the operators of the function f, in every scope, calls inside of functions included."""
 
     name = "inline"
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from optimizer.ir import Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
-from passes.known import axes_of, constant_of, rank_of, readers_of, shape_of
+from passes.known import axes_of, constant_of, ints_of, rank_of, readers_of, shape_of
 from passes.permutable import REDUCTIONS
 
 REDUCTION = P.one_of(*sorted(REDUCTIONS), "ArgMax", "ArgMin")(
@@ -26,6 +26,29 @@ def drop_reduced_axes(m: Match, rw: Rewriter) -> Value:
     """Squeeze(ReduceMean(x, axes, keepdims=1), axes) -> ReduceMean(x, axes, keepdims=0)"""
     m.require(m.reduce.attr("keepdims", 1), "the axes are dropped already")
     return _reduced(m, rw, rank_of(m, m.x), keepdims=0)
+
+
+@graph_optimizer(
+    P.one_of("Flatten", "Reshape")(
+        P.one_of("ReduceMean", "ReduceMax", "ReduceMin", "ReduceSum", "ReduceL2")(
+            "x", P.maybe("axes"), name="reduce"
+        ).once(),
+        P.rest("target"),
+    ),
+    tag="E0",
+)
+def drop_axes_at_once(m: Match, rw: Rewriter) -> Value:
+    """Flatten(ReduceMean(x, axes)) -> ReduceMean(x, axes, keepdims=0), where it drops the reduced axes"""
+    m.require(m.reduce.attr("keepdims", 1), "an axis is dropped")
+    shape = shape_of(m, m.reduce.value())
+    axes = ints_of(m, m.reduce, "axes", 1)
+    m.require(axes, "all axes are reduced")
+    reduced = {axis % len(shape) for axis in axes or ()}
+    left = tuple(dim for axis, dim in enumerate(shape) if axis not in reduced)
+    m.require(left == shape_of(m, m.root.value()), "the result has another shape")
+    attributes = {**m.reduce.attributes, "keepdims": 0}
+    made: Value = getattr(rw.op, m.reduce.op_type)(m.x, m.axes, **attributes)
+    return made
 
 
 def _reduced(m: Match, rw: Rewriter, rank: int, keepdims: int) -> Value:

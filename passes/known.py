@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from optimizer.rewrite import Match
 FLOATS = (DType.FLOAT, DType.DOUBLE, DType.FLOAT16)
 """The types that algebra is done in; not bfloat16, whose kernels are so few in runtimes that an operator
 which runs may become one which does not."""
+ROUNDED = 1e-6
+"""How far a constant may be off the number that it is meant to be: some roundings to single precision."""
+LOOK_BACK = 8
+"""Operators that are followed back from a value, in search of what makes it: a bound for long chains."""
 
 
 def shape_of(m: Match, value: Value) -> tuple[Dim, ...]:
@@ -32,6 +36,13 @@ def rank_of(m: Match, value: Value) -> int:
         Refusal: it is not known.
     """
     return len(shape_of(m, value))
+
+
+def known_sizes(dims: Iterable[Dim]) -> list[int] | None:
+    """The sizes of ``dims``; ``None`` where one of them is not known."""
+    sizes = [dim.value for dim in dims]
+    known = [size for size in sizes if size is not None]
+    return known if len(known) == len(sizes) else None
 
 
 def constant_of(m: Match, value: Value | None) -> Tensor:

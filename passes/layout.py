@@ -16,11 +16,11 @@ from math import prod
 
 from optimizer.ir import Graph, Node, Value
 from optimizer.rewrite import Context, Exactness, ScopePass
-from passes.axes import Axes, Order
+from passes.axes import Axes, Axis, Order
 from passes.cost_table import PER_NODE, PER_UNIT
 from passes.costs import batches_of, nominal
 from passes.orders import MOST_ORDERS, Labels, Orders
-from passes.permutable import exactness_of, names_in
+from passes.permutable import exactness_of, op_types_in
 from passes.region import Region, is_transpose
 from passes.relabelling import Relabelling
 
@@ -28,7 +28,7 @@ NAME = "layout"
 ARRANGE_NAME = "arrange"
 MOST_ROUNDS = 3
 """How often what has just been improved is looked at again."""
-IMAGES = names_in(
+IMAGES = op_types_in(
     """AveragePool BatchNormalization Conv ConvInteger ConvTranspose DeformConv DepthToSpace GlobalAveragePool
     GlobalLpPool GlobalMaxPool GridSample GroupNormalization InstanceNormalization LpPool LRN MaxPool
     QLinearConv SpaceToDepth"""
@@ -37,7 +37,7 @@ IMAGES = names_in(
 
 
 def improve_layout(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool:
-    """Chooses the order of axes of every region of ``graph`` so that the least data is transposed."""
+    """Transpose(Relu(Transpose(x))) -> Relu(x), and whatever else has less data transposed in a region."""
     log, start = ctx.journal.touched[graph], ctx.mark(LAYOUT, graph)
     touched = None if start is None else set(log[start:])
     changed = False
@@ -66,7 +66,7 @@ def _improve_regions(ctx: Context, path: tuple[str, ...], graph: Graph, touched:
 
 
 def arrange(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool:
-    """Chooses the order of axes so that as many operators as can run in the layout that is wanted."""
+    """Relu(Transpose(x)) -> Transpose(Relu(x)), and the like: all that can runs in the wanted layout."""
     if not ctx.settings.layout:
         return False
     changed, seen = False, set[Value]()
@@ -128,10 +128,10 @@ class _Choice:
         before = self._transposed()
 
         def fits(key: int, label: int) -> bool:
-            axes = self.region.axes(self.region.data_of(self.graph.node(key)))
-            return len(axes) < 3 or any(
-                orders.in_order(axes, i) == orders.in_order(axes, label) for i in goals
-            )
+            data = self.region.data_of(self.graph.node(key))
+            axes, long = self.region.axes(data), self._long_axes(data)
+            found = [[axis for axis in orders.in_order(axes, i) if axis in long] for i in (label, *goals)]
+            return len(axes) < 3 or found[0] in found[1:]
 
         goals = [i for i, order in enumerate(orders.orders) if order in wanted]
         most = 1 + sum(self._bytes(v) for v in self.region.names.values()) * (len(orders.orders) + 1)
@@ -143,6 +143,12 @@ class _Choice:
         if cost(labels, orders.conversions(labels)) >= cost(orders.home, before):
             return False
         return self._apply(ARRANGE_NAME, path, node, orders, labels)
+
+    def _long_axes(self, value: Value) -> set[Axis]:
+        """The axes that may be longer than 1: the others lie as well in one place as in another."""
+        axes = self.region.axes(value)
+        shape = self.facts.shape(value) or (None,) * len(axes)
+        return {axis for axis, dim in zip(axes, shape, strict=True) if dim is None or dim.value != 1}
 
     def _transposed(self) -> list[Value]:
         """What the Transposes of the region move now."""

@@ -6,10 +6,11 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 
 from optimizer.analysis import Dim, same_shape
-from optimizer.ir import DType, Graph, Node, Value, ValueInfo
+from optimizer.ir import DType, Graph, Node, Use, Value, ValueInfo
 from optimizer.rewrite import Context, ScopePass
 from passes.cse import attribute_key, key_of
 from passes.permutable import UNARY
+from passes.results import result_of
 from passes.splice import free_info, names_in
 
 RULE = "lift-out-of-body"
@@ -20,7 +21,10 @@ Lifted = tuple[int, list[tuple[Value, Value]]]
 
 
 def lift(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool:
-    """Lifts out of the bodies of one scope. O(nodes of the bodies)."""
+    """If(c, Relu(x), Relu(z)) -> Relu(If(c, x, z)); invariants of a Loop or Scan -> in front of it.
+
+    O(nodes of the bodies).
+    """
     changed = False
     for key in [node.id for node in graph.topological() if node.bodies and not node.domain]:
         owner: Node | None = graph.node(key)
@@ -259,9 +263,9 @@ def _unchanging(ctx: Context, graph: Graph, node: Node) -> list[tuple[Value, Val
     pairs, captures, inner = [], list(node.captures), []
     for index in range(carried):
         formal, initial = body.inputs[before + index], node.inputs[before + index]
-        if body.outputs[after + index] != formal or initial is None:
+        if result_of(body, after + index) != formal or initial is None:
             continue
-        inside = any(use.node != body.sink.id or use.slot != after + index for use in body.uses(formal))
+        inside = _is_read_besides(body, formal, after + index)
         if inside:
             inner.append((formal, body.add_capture("")))
             captures.append(initial)
@@ -273,6 +277,15 @@ def _unchanging(ctx: Context, graph: Graph, node: Node) -> list[tuple[Value, Val
     for formal, capture in inner:
         ctx.redirect(body, formal, capture)
     return pairs if pairs or len(captures) > len(node.captures) else None
+
+
+def _is_read_besides(body: Graph, formal: Value, slot: int) -> bool:
+    """Whether a formal input that result ``slot`` gives back is read for anything else."""
+    given_back = body.outputs[slot]
+    others = [use for use in body.uses(given_back) if use != Use(body.sink.id, slot)]
+    if given_back != formal:
+        others += [use for use in body.uses(formal) if use.node != given_back.node]
+    return bool(others)
 
 
 def _runs_at_least_once(ctx: Context, graph: Graph, node: Node) -> bool:
@@ -316,4 +329,4 @@ _LIFTS: dict[str, Callable[[Context, Graph, Node], Lifted]] = {
     "Loop": _lift_of_loop,
     "Scan": _lift_of_loop,
 }
-LIFT = ScopePass(RULE, lift)
+LIFT = ScopePass(RULE, lift, reads_bodies=True)

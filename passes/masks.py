@@ -1,4 +1,4 @@
-"""Masks: a choice against a constant is a sum with a smaller choice; the largest needs no softmax."""
+"""Masks: a choice against a constant is a sum with a smaller choice."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from optimizer.ir import Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
-from passes.known import FLOATS, rank_of, shape_of
+from passes.known import FLOATS, shape_of
 
 CHOICE = P.any_of(P.Where("m", "s", P.const("fill")), P.Where("m", P.const("fill"), "s"))
 
@@ -64,27 +64,3 @@ def _infinite(m: Match, rw: Rewriter, array: np.ndarray) -> Value:
     dtype = m.dtype(m.s)
     assert dtype is not None
     return rw.const(array.astype(dtype.numpy))
-
-
-# -------------------------------------------------------------------- the largest
-
-
-@graph_optimizer(
-    P.any_of(
-        P.ArgMax(P.one_of("Softmax", "LogSoftmax")("x", name="inner"), name="pick"),
-        P.ArgMin(P.LogSoftmax("x", name="inner"), name="pick"),
-    ),
-    tag="E2",
-)
-def drop_softmax_before_argmax(m: Match, rw: Rewriter) -> Value:
-    """ArgMax(Softmax(x)) -> ArgMax(x), along the same axis
-
-    Elements that only rounding made equal are told apart then. Not the smallest of a Softmax, nor what
-    is behind Sigmoid: these are equal, 0 or 1, for numbers that are far apart.
-    """
-    rank = rank_of(m, m.x)
-    m.require(m.opset() >= 13, "Softmax flattens before opset 13")
-    same = m.inner.attr("axis", -1) % rank == m.pick.attr("axis", 0) % rank
-    m.require(same, "the softmax runs over another axis")
-    made: Value = getattr(rw.op, m.pick.op_type)(m.x, **m.pick.attributes)
-    return made

@@ -1,12 +1,13 @@
-"""The mean of squares, in every spelling."""
+"""Means: what divides a sum by its number of elements, and the mean of squares in every spelling."""
 
 from __future__ import annotations
 
 import math
 
+from optimizer.ir import Node
 from optimizer.rewrite import Match, P
 from optimizer.rewrite.pattern import AnyOf, Op, Term
-from passes.known import axes_of, rank_of, shape_of
+from passes.known import ROUNDED, axes_of, known_sizes, rank_of, shape_of
 
 
 def mean_of_squares(inner: Term | str, name: str) -> AnyOf:
@@ -38,12 +39,16 @@ def require_mean(m: Match, name: str) -> None:
     assert source is not None
     shape = shape_of(m, source)
     axes = axes_of(m, reduction, 1, len(shape)) or ()
-    sizes = [shape[axis].value for axis in axes]
-    known = [size for size in sizes if size is not None]
+    sizes = known_sizes(shape[axis] for axis in axes)
     portion = m.f64(m.portion)
-    m.require(axes and len(known) == len(sizes), "how many elements are added up is not known")
+    if not sizes:
+        m.refuse("how many elements are added up is not known")
     m.require(portion.size == 1 and portion.ndim <= rank_of(m, source), "it is not divided by one number")
-    count = (
-        float(portion.reshape(())) if m.share.op_type == "Div" else 1 / float(portion.reshape(()) or math.nan)
-    )
-    m.require(abs(count / math.prod(known) - 1) < 1e-6, "the sum is not divided by its number of elements")
+    divides = divides_by(m.share, float(portion.reshape(())), math.prod(sizes))
+    m.require(divides, "the sum is not divided by its number of elements")
+
+
+def divides_by(step: Node, constant: float, count: int) -> bool:
+    """Whether a Div by, or a Mul with, a constant of single precision divides by ``count``."""
+    factor = constant if step.op_type == "Mul" else 1 / (constant or math.nan)
+    return abs(factor * count - 1) < ROUNDED

@@ -15,39 +15,43 @@ from passes.axes import Parts, Perm, parts_of_view
 from passes.target import reshape_target
 
 
-def names_in(text: str) -> frozenset[str]:
-    """A set of names out of a text."""
+def op_types_in(text: str) -> frozenset[str]:
+    """Operator types out of a text."""
     return frozenset(text.split())
 
 
-UNARY = names_in(
+UNARY = op_types_in(
     """Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Cast CastLike Ceil Celu Clip Cos Cosh Elu Erf Exp
     Floor Gelu HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Log Mish Neg Not Reciprocal Relu
     Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu"""
 )
-POINTWISE = names_in(
+POINTWISE = op_types_in(
     """Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less LessOrEqual
     Max Mean Min Mod Mul Or Pow PRelu Sub Sum Where Xor"""
 )
 BY_AXIS = {"Softmax": -1, "LogSoftmax": -1, "Hardmax": -1, "ArgMax": 0, "ArgMin": 0, "Split": 0}
 FLATTENING = frozenset(("Softmax", "LogSoftmax", "Hardmax"))
-REDUCTIONS = names_in(
+REDUCTIONS = op_types_in(
     """ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum
     ReduceSumSquare"""
 )
 
 
-VIEWS = names_in("Reshape Flatten Squeeze Unsqueeze")
-BY_ROWS = names_in("LayerNormalization RMSNormalization MatMul")
-_CHOOSING = names_in("ReduceMax ReduceMin")
+VIEWS = op_types_in("Reshape Flatten Squeeze Unsqueeze")
+BY_ROWS = op_types_in("LayerNormalization RMSNormalization MatMul")
+_CHOOSING = op_types_in("ReduceMax ReduceMin")
 _SUMMING = (REDUCTIONS - _CHOOSING) | FLATTENING | BY_ROWS
+_BY_PLACE = op_types_in("Acos Asin Atan Cos Log Mish Pow Sin Softplus")
+"""Operators whose last bit, in onnxruntime, hangs on where in a row of a few an element lies."""
 
 
 def exactness_of(op_type: str) -> Exactness:
     """What another order of axes may change: sums are rounded otherwise, and of several NaN, or zeros
     of either sign, another one may be the largest.
     """
-    return Exactness.E2 if op_type in _SUMMING else Exactness.E1 if op_type in _CHOOSING else Exactness.E0
+    if op_type in _SUMMING or op_type in _BY_PLACE:
+        return Exactness.E2
+    return Exactness.E1 if op_type in _CHOOSING else Exactness.E0
 
 
 Rebuilt: TypeAlias = tuple[list[Value | None], dict[str, Any]]

@@ -16,6 +16,8 @@ ACTIVATIONS = sorted(UNARY - {"Cast", "CastLike", "Identity"})
 SOURCE = P.one_of(
     *ACTIVATIONS, "Add", "Sub", "Mul", "Div", "MatMul", "LayerNormalization", "RMSNormalization", "Softmax"
 )(P.rest("operands", least=1), name="work").once()
+LONGEST_BRANCH = 16
+"""Operators of a residual block that are followed from its end to its beginning."""
 
 
 @graph_optimizer(
@@ -103,7 +105,7 @@ def _joins(m: Match, work: Node, data: list[int]) -> bool:
         return False
     for branch, shortcut in ((work.inputs[0], work.inputs[1]), (work.inputs[1], work.inputs[0])):
         value = branch
-        for _ in range(16):
+        for _ in range(LONGEST_BRANCH):
             node = m.producer(value)
             if value == shortcut:
                 return True

@@ -8,6 +8,7 @@ from optimizer.ir import Node, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
 from passes.channel_picks import Pick, picks_of
 from passes.known import constant_of, ints_of, rank_of, shape_of
+from passes.view_chain import sliced
 
 MOST = 256
 """Indices that a new Gather may have."""
@@ -71,10 +72,7 @@ def taken(m: Match, rw: Rewriter, source: Value, indices: list[int], axis: int) 
         and indices == list(range(indices[0], indices[-1] + 1, step))
         and (step == 1 or m.opset() > 9)
     ):
-        bounds = [[indices[0]], [indices[-1] + 1], [axis], *([[step]] if step > 1 else [])]
-        if m.opset() < 10:
-            return rw.op.Slice(source, starts=bounds[0], ends=bounds[1], axes=bounds[2])
-        return rw.op.Slice(source, *(rw.const(np.array(bound, np.int64)) for bound in bounds))
+        return sliced(m, rw, source, axis, indices[0], indices[-1] + 1, step)
     gathers = any(node.op_type == "Gather" for node in (m.root, *map(m.producer, m.root.inputs)) if node)
     inner = axis < rank_of(m, source) - 1
     m.require(gathers or inner or len(indices) <= FEW, "it would be slower")

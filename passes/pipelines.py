@@ -1,226 +1,76 @@
-"""What runs, in which order: every pass of the catalogue by name, and the default pipeline."""
+"""What runs, in which order and why: every pass of the catalogue by name, and the default pipeline.
+
+Which rules a pass has, and in which order it tries them, is in ``passes.families``; ``oinfer-opt
+--print-after all`` shows what each pass does to a model.
+"""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from types import ModuleType
 
 from optimizer.ir import UsageError
-from optimizer.rewrite import Declared, Group, Pass, Pipeline, Rule, RulePass, default_registry, pass_of
-from passes import (
-    algebra,
-    arithmetic,
-    attention,
-    attention_bias,
-    attention_cache,
-    attention_heads,
-    boolean,
-    branches,
-    cast,
-    channel_order,
-    clip,
-    commute,
-    contrib,
-    contrib_attention,
-    control,
-    cse,
-    dce,
-    dead_channels,
-    einsum,
-    enclosing,
-    fewer_nodes,
-    fold,
-    fuse_affine,
-    fuse_branches,
-    fuse_concat,
-    fuse_conv,
-    fuse_fire,
-    fuse_focus,
-    fuse_gate,
-    fuse_linear,
-    fuse_matrix,
-    fuse_pad,
-    fuse_rows,
-    fuse_siblings,
-    fuse_view,
-    identity,
-    idiom_activation,
-    idiom_elu,
-    idiom_gelu,
-    idiom_group,
-    idiom_norm,
-    idiom_pixel,
-    idiom_reduce,
-    idiom_rms,
-    idiom_softmax,
-    idle_clamps,
-    infer,
-    inline,
-    keepdims,
-    latency_forms,
-    layout,
-    lift,
-    masks,
-    merge_siblings,
-    pick_tokens,
-    picks,
-    quantize,
-    quantize_moves,
-    recurrent,
-    rotary,
-    sequence,
-    shape,
-    shape_sources,
-    shape_vectors,
-    slice_concat,
-    strength,
-    stretches,
-    target,
-    transpose,
-    transposed_products,
-    truth,
-    view,
-    view_chain,
-)
+from optimizer.rewrite import Declared, Group, Pass, Pipeline, RulePass, default_registry, pass_of
+from passes import families
+from passes.branches import BRANCHES
 from passes.choose import ChoosePass
-
-
-def rules_of(*families: ModuleType) -> list[Rule]:
-    """The rules that the families declare, in their order; what is an alternative only is not among them."""
-    declared = [item for family in families for item in default_registry.of_module(family.__name__)]
-    return [item for item in declared if isinstance(item, Rule) and item not in ALTERNATIVES]
-
-
-ALTERNATIVES: tuple[Rule, ...] = (
-    latency_forms.spell_mish,
-    latency_forms.spell_softplus,
-    latency_forms.spell_prelu,
-    latency_forms.widen_depthwise_conv,
-    idiom_activation.fuse_softplus,
-    idiom_softmax.replace_expectation_by_product,
-    masks.replace_infinite_mask_by_sum,
-    masks.replace_finite_mask_by_sum,
-    einsum.replace_einsum_by_matmul,
-)
-"""Rules that are applied where what they cost is less: see ``passes.choose``."""
-FOLLOWING = (
-    transpose.merge_transposes,
-    transpose.replace_transpose_by_reshape,
-    view.merge_views,
-)
-"""Rules that an alternative is judged with."""
-
+from passes.control import CONTROL
+from passes.cse import CSE
+from passes.dce import DCE
+from passes.dead_channels import DEAD_CHANNELS
+from passes.enclosing import ENCLOSING
+from passes.fold import BIND, FOLD
+from passes.infer import INFER
+from passes.inline import INLINE
+from passes.layout import ARRANGE, LAYOUT
+from passes.lift import LIFT
+from passes.merge_siblings import MERGE_SIBLINGS
+from passes.shape import SHARE
+from passes.shape_sources import SOURCES
+from passes.shape_vectors import REBUILD
 
 PASSES: Mapping[str, tuple[Pass, ...]] = {
-    "infer": (infer.INFER,),
-    "inline": (inline.INLINE,),
-    "eliminate": (
-        RulePass(
-            "eliminate",
-            rules_of(identity, arithmetic, cast, boolean, truth, clip, idle_clamps, quantize, quantize_moves),
-        ),
-    ),
-    "dce": (dce.DCE,),
-    "fold": (fold.BIND, fold.FOLD),
-    "shape": (
-        RulePass(
-            "shape",
-            rules_of(
-                target,
-                shape,
-                view,
-                view_chain,
-                slice_concat,
-                picks,
-                stretches,
-                keepdims,
-                fuse_view,
-                recurrent,
-            ),
-        ),
-        shape.SHARE,
-        shape_vectors.REBUILD,
-        shape_sources.SOURCES,
-    ),
-    "control": (control.CONTROL, branches.BRANCHES, lift.LIFT, RulePass("control", rules_of(sequence))),
-    "idiom": (
-        RulePass(
-            "idiom",
-            rules_of(
-                idiom_norm,
-                idiom_group,
-                idiom_rms,
-                idiom_softmax,
-                idiom_gelu,
-                idiom_activation,
-                idiom_elu,
-                idiom_reduce,
-                idiom_pixel,
-                rotary,
-                attention,
-                attention_bias,
-                attention_heads,
-                attention_cache,
-                contrib_attention,
-            ),
-        ),
-    ),
-    "transpose": (RulePass("transpose", rules_of(transpose)),),
-    "layout": (layout.LAYOUT,),
-    "fuse": (
-        RulePass(
-            "fuse",
-            rules_of(
-                fuse_pad,
-                fuse_focus,
-                fuse_gate,
-                fuse_branches,
-                fuse_conv,
-                fuse_concat,
-                fuse_linear,
-                fuse_matrix,
-                algebra,
-                fuse_rows,
-                transposed_products,
-                fuse_affine,
-                fuse_siblings,
-                fuse_fire,
-                channel_order,
-                fewer_nodes,
-                commute,
-                pick_tokens,
-            ),
-        ),
-        dead_channels.DEAD_CHANNELS,
-    ),
-    "strength": (RulePass("strength", rules_of(strength, einsum, masks)),),
+    "infer": (INFER,),
+    "inline": (INLINE,),
+    "eliminate": (RulePass("eliminate", families.ELIMINATE),),
+    "dce": (DCE,),
+    "fold": (BIND, FOLD),
+    "shape": (RulePass("shape", families.SHAPE), SHARE, REBUILD, SOURCES),
+    "control": (CONTROL, BRANCHES, LIFT, RulePass("control", families.CONTROL)),
+    "idiom": (RulePass("idiom", families.IDIOM),),
+    "transpose": (RulePass("transpose", families.TRANSPOSE),),
+    "layout": (LAYOUT,),
+    "fuse": (RulePass("fuse", families.FUSE), DEAD_CHANNELS),
+    "strength": (RulePass("strength", families.STRENGTH),),
     "choose": (
-        ChoosePass("choose", ALTERNATIVES, FOLLOWING),
-        RulePass("for-the-target", rules_of(contrib)),
-        merge_siblings.MERGE_SIBLINGS,
+        ChoosePass("choose", families.ALTERNATIVES, families.FOLLOWING),
+        RulePass("for-the-target", families.TARGET),
+        MERGE_SIBLINGS,
     ),
-    "cse": (cse.CSE, enclosing.ENCLOSING),
-    "arrange": (
-        layout.ARRANGE,
-        RulePass(
-            "arrange",
-            [transpose.merge_transposes, transpose.replace_transpose_by_reshape, *rules_of(view)],
-        ),
-    ),
+    "cse": (CSE, ENCLOSING),
+    "arrange": (ARRANGE, RulePass("arrange", families.ARRANGE)),
 }
 """What each name stands for, in the order in which its parts run."""
 
 _GROUPS = {
+    # A smaller graph for all that follows, and no calls that hide operators.
     "clean": ("inline", "eliminate", "dce"),
+    # From here on constants and shapes are known, and what they decide is decided.
     "fold": ("fold", "shape", "control"),
+    # Before "fuse", which merges the constants that idioms are known by.
     "idiom": ("idiom",),
+    # Those of the user: they see whole operators, and what they make is fused.
     "rules": (),
+    # Before "fuse": constants along the last axis come to lie along the channels.
     "layout": ("transpose", "layout"),
     "fuse": ("fuse",),
+    # After "fuse": what is left is what a cheaper form is chosen for.
     "choose": ("strength", "choose"),
+    # After "fuse": a value that is shared has several uses, and most fusions want one.
     "share": ("cse", "dce"),
 }
+"""The default pipeline, repeated until a whole round changes nothing."""
+
 _LAST = {
     "arrange": ("arrange",),
     **{name: _GROUPS[name] for name in ("clean", "fold", "idiom", "fuse", "choose", "share")},

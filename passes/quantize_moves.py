@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from optimizer.ir import DType, Node, Value
+from optimizer.ir import DType, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
+from passes.clip import interval_of
 from passes.quantize import require_inverse
 
 MOVES = (
@@ -104,8 +105,9 @@ def drop_clamp_before_quantization(m: Match, rw: Rewriter) -> Value:
     m.require(scale.size and (scale > 0).all() and np.isfinite(scale).all(), "a scale is not positive")
     limits = np.iinfo(dtype.numpy)
     low, high = ((end - zero) * scale for end in (limits.min, limits.max))
-    least, most = _bounds(m, m.clamp)
-    # Half a step further out everything rounds to what saturation gives.
+    least, most = interval_of(m, m.clamp)
+    # Half a step further out everything rounds to what saturation gives; a little less, for the quotient's
+    # own rounding.
     half = 0.49 * scale
     m.require(
         (least <= low + half).all() and (most >= high - half).all(), "it clamps more than saturation does"
@@ -115,24 +117,3 @@ def drop_clamp_before_quantization(m: Match, rw: Rewriter) -> Value:
     )
     made: Value = rw.op.QuantizeLinear(m.x, m.s, m.z, **m.quantize.attributes)
     return made
-
-
-def _bounds(m: Match, clamp: Node) -> tuple[float, float]:
-    """The interval that a Relu or Clip clamps to.
-
-    Raises:
-        Refusal: it is not known.
-    """
-    if clamp.op_type == "Relu":
-        return 0.0, np.inf
-    found = []
-    for slot, name, absent in ((1, "min", -np.inf), (2, "max", np.inf)):
-        if clamp.input(slot) is None:
-            given = clamp.attr(name)
-            found.append(absent if given is None else float(given))
-            continue
-        bound = m.array(clamp.input(slot))
-        if bound is None or bound.size != 1 or bound.ndim:
-            return m.refuse("a bound is not one known number")
-        found.append(float(bound))
-    return found[0], found[1]

@@ -10,6 +10,30 @@ from optimizer.ir import Graph, Node, Value
 from optimizer.rewrite import Context
 
 
+def result_of(body: Graph, slot: int) -> Value:
+    """What a body gives as a result, before the Identity that only gives it its name."""
+    value = body.outputs[slot]
+    named = body.producer(value)
+    source = named.inputs[0] if named.op == "Identity" else None
+    return value if source is None else source
+
+
+def only_names_results(graph: Graph, node: Node) -> bool:
+    """Whether an Identity is there only for outputs whose names its operand cannot bear.
+
+    That is what is given from outside, and what is an output by another name. A file needs these.
+    """
+    source = node.inputs[0] if node.op == "Identity" else None
+    if source is None:
+        return False
+    vertex, sink = graph.producer(source), graph.sink.id
+    outside = not vertex.is_operator and vertex.op_type in ("Input", "Capture")
+    if not outside and all(use.node != sink for use in graph.uses(source)):
+        return False
+    readers = {use.node for use in graph.uses(node.value())} - {sink}
+    return all(graph.node(key).op == "Identity" and set(graph.users(key)) <= {sink} for key in readers)
+
+
 def drop_unused_results(ctx: Context, graph: Graph, node: Node) -> Node:
     """The node, or a new one in its place that makes only what is read."""
     if node.domain or node.op_type not in ("If", "Loop", "Scan"):

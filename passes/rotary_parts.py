@@ -9,7 +9,7 @@ import numpy as np
 from optimizer.analysis import Dim
 from optimizer.ir import Node, Value
 from optimizer.rewrite import Match, Rewriter
-from passes.known import axes_of, shape_of
+from passes.known import LOOK_BACK, axes_of, known_sizes, rank_of, shape_of
 
 HALVES, PAIRS, WHOLE = "halves", "pairs", "whole"
 """x0..., x1... behind each other; x0 x1 x0 x1 ... in turns; or one value only that stands for both."""
@@ -66,13 +66,14 @@ def _by_slice(m: Match, node: Node) -> Part | None:
 def _by_split(m: Match, node: Node, output: int) -> Part | None:
     rank, size = _last_axis(m, node.inputs[0])
     shapes = [m.shape(node.value(i)) for i in range(len(node.outputs))]
-    widths = [None if shape is None else shape[-1].value for shape in shapes]
-    known = [width for width in widths if width is not None]
-    if size is None or len(known) < len(widths) or node.attr("axis", 0) not in (-1, rank - 1):
+    widths = known_sizes(shape[-1] for shape in shapes if shape is not None)
+    if widths is None or len(widths) < len(shapes):
+        return None
+    if size is None or node.attr("axis", 0) not in (-1, rank - 1):
         return None
     assert node.inputs[0] is not None
-    start = sum(known[:output])
-    return Part(node.inputs[0], start, start + known[output])
+    start = sum(widths[:output])
+    return Part(node.inputs[0], start, start + widths[output])
 
 
 def _of_pairs(m: Match, node: Node, axis: int, index: int) -> Part | None:
@@ -131,7 +132,7 @@ def joined(m: Match, value: Value | None) -> tuple[str, Value, Value] | None:
 Narrow = tuple[Value, tuple[Dim, ...]]
 
 
-def narrowed(m: Match, rw: Rewriter, value: Value, form: str, size: int, depth: int = 6) -> Narrow:
+def narrowed(m: Match, rw: Rewriter, value: Value, form: str, size: int, depth: int = LOOK_BACK) -> Narrow:
     """Half of the last axis of ``value``, which holds each element twice, and its shape.
 
     Where ``form`` is WHOLE, all of it. Axes of size 1 may be left out.
@@ -175,7 +176,7 @@ def _repeated(m: Match, node: Node, form: str, size: int) -> Value | None:
     """What a node holds twice along its last axis: Concat(x, x), or a Reshape of Expand or Tile of x."""
     if form == HALVES:
         same = node.op_type == "Concat" and len(node.inputs) == 2 and node.inputs[0] == node.inputs[1]
-        last = node.attr("axis") in (-1, shape_rank(m, node) - 1)
+        last = node.attr("axis") in (-1, rank_of(m, node.value()) - 1)
         return node.inputs[0] if same and last else None
     if node.op_type != "Reshape":
         return None
@@ -189,8 +190,3 @@ def _repeated(m: Match, node: Node, form: str, size: int) -> Value | None:
     twice = wide.op_type in ("Expand", "Tile") and m.shape(view.inputs[0]) == middle[:-1]
     pair = wide.op_type == "Concat" and len(wide.inputs) == 2 and wide.inputs[0] == wide.inputs[1]
     return view.inputs[0] if twice or pair else None
-
-
-def shape_rank(m: Match, node: Node) -> int:
-    """The number of axes of a node's first result."""
-    return len(shape_of(m, node.value()))

@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 
 from optimizer.ir import Node, Value
 from optimizer.rewrite import Match
-
-_DEPTH = 8
-"""How many operators may lie between the product and the Softmax."""
+from passes.known import LOOK_BACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class Scores:
         return not self.added and self.hidden is None
 
 
-def scores_of(m: Match, value: Value | None, depth: int = _DEPTH) -> Scores | None:
+def scores_of(m: Match, value: Value | None, depth: int = LOOK_BACK) -> Scores | None:
     """``value`` taken apart; ``None`` where no product is found, or a part has other readers too."""
     node = m.producer(value)
     if node is None or value is None or not depth or not m.single_use(value):

@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from optimizer.ir import DType, Graph, Node, Value
 from optimizer.rewrite import Context, Match, P, Rewriter, ScopePass, graph_optimizer
 from passes.known import constant_of, rank_of
+from passes.results import only_names_results
 
 _SHAPE = P.Shape("x", name="told")
 
@@ -123,6 +124,8 @@ def share_by_contents(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool
         if key not in graph or len(graph.node(key).outputs) != 1:
             continue
         node = graph.node(key)
+        if only_names_results(graph, node):
+            continue
         fact = facts.of(node.value())
         if fact.value is None or fact.dtype not in (DType.INT64, DType.INT32) or None in fact.value.items:
             continue

@@ -34,7 +34,7 @@ class Part:
 
 
 def rebuild(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool:
-    """Rebuilds the vectors of one scope, users before producers. O(nodes)."""
+    """Concat(Gather(Shape(x), 0), Gather(Shape(x), 1)) -> Shape<end=2>(x), users first. O(nodes)."""
     vectors = [node for node in graph.topological() if _contents(ctx.facts(graph), node) is not None]
     if not vectors:
         return False

@@ -28,7 +28,7 @@ def replace_square_by_product(m: Match, rw: Rewriter) -> Value:
 def replace_power_by_root(m: Match, rw: Rewriter) -> Value:
     """x ** 0.5 -> Sqrt(x)
 
-    Of minus infinity the power is infinity and the root no number, hence the sign.
+    Of minus infinity the power is infinity, but the root is NaN.
     """
     _require_float_of_same_rank(m)
     m.require(m.fact(m.x, NON_NEGATIVE), "the base may be negative")

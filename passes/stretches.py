@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from optimizer.ir import Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
-from passes.known import constant_of, ints_of, shape_of
+from passes.known import constant_of, shape_of
 
 BROADCAST = (
     "Add",
@@ -82,69 +80,3 @@ def merge_expands(m: Match, rw: Rewriter) -> Value:
     if sizes is None:
         return m.refuse("the shape of the result is not known")
     return rw.op.Expand(m.x, rw.const(np.array(sizes, np.int64)))
-
-
-# -------------------------------------------------------------------- what undoes itself, or adds up
-
-
-@graph_optimizer(
-    P.any_of(
-        P.SpaceToDepth(P.DepthToSpace("x", name="first"), name="second"),
-        P.DepthToSpace(P.SpaceToDepth("x", name="first"), name="second"),
-    ),
-    tag="E0",
-)
-def drop_blocks_there_and_back(m: Match, rw: Rewriter) -> Value:
-    """SpaceToDepth(DepthToSpace(x)) -> x, and the other way round"""
-    m.require(m.first.attr("blocksize") == m.second.attr("blocksize"), "the blocks differ")
-    modes = {node.attr("mode", "DCR") for node in (m.first, m.second) if node.op_type == "DepthToSpace"}
-    m.require(modes == {"DCR"}, "the channels are in another order")
-    return m.x
-
-
-@graph_optimizer(
-    P.one_of("MaxPool", "AveragePool")(
-        P.one_of("MaxPool", "AveragePool")("x", name="first").once(), name="second"
-    ),
-    tag="E2",
-)
-def merge_pools(m: Match, rw: Rewriter) -> Value:
-    """MaxPool<2>(MaxPool<3>(x)) -> MaxPool<6>(x), and of AveragePool, of windows side by side"""
-    m.require(m.first.op_type == m.second.op_type, "they are of two kinds")
-    m.require(len(m.first.outputs) == len(m.second.outputs) == 1, "indices are used")
-    kernels = []
-    for node in (m.first, m.second):
-        kernel = tuple(node.attr("kernel_shape"))
-        ones = (1,) * len(kernel)
-        m.require(tuple(node.attr("strides", ones)) == kernel, "the windows are not side by side")
-        m.require(set(node.attr("dilations", ones)) == {1}, "the windows are not side by side")
-        plain = not node.attr("ceil_mode", 0) and node.attr("auto_pad", "NOTSET") in ("NOTSET", "VALID")
-        m.require(plain and not any(node.attr("pads", ())), "they pad")
-        kernels.append(kernel)
-    merged = [a * b for a, b in zip(*kernels, strict=True)]
-    attributes: dict[str, Any] = {"kernel_shape": merged, "strides": merged}
-    made: Value = getattr(rw.op, m.first.op_type)(m.x, **attributes)
-    return made
-
-
-@graph_optimizer(
-    P.one_of("Flatten", "Reshape")(
-        P.one_of("ReduceMean", "ReduceMax", "ReduceMin", "ReduceSum", "ReduceL2")(
-            "x", P.maybe("axes"), name="reduce"
-        ).once(),
-        P.rest("target"),
-    ),
-    tag="E0",
-)
-def drop_axes_at_once(m: Match, rw: Rewriter) -> Value:
-    """Flatten(ReduceMean(x, axes)) -> ReduceMean(x, axes, keepdims=0), where it drops the reduced axes"""
-    m.require(m.reduce.attr("keepdims", 1), "an axis is dropped")
-    shape = shape_of(m, m.reduce.value())
-    axes = ints_of(m, m.reduce, "axes", 1)
-    m.require(axes, "all axes are reduced")
-    reduced = {axis % len(shape) for axis in axes or ()}
-    left = tuple(dim for axis, dim in enumerate(shape) if axis not in reduced)
-    m.require(left == shape_of(m, m.root.value()), "the result has another shape")
-    attributes = {**m.reduce.attributes, "keepdims": 0}
-    made: Value = getattr(rw.op, m.reduce.op_type)(m.x, m.axes, **attributes)
-    return made

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
+from optimizer.analysis import Dim
 from optimizer.ir import Node, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
 from passes.affine import require_room
-from passes.known import FLOATS, constant_of, rank_of, shape_of
+from passes.known import constant_of, known_sizes, rank_of, shape_of
 from passes.view_chain import perm_of
 
 
@@ -67,46 +70,19 @@ def permute_rows_of_weights(m: Match, rw: Rewriter) -> Value:
     shape = shape_of(m, m.x)
     flat = shape_of(m, m.flat.value())
     perm = perm_of(m.transpose, len(shape))
-    sizes = [dim.value for dim in shape[1:]]
-    known = [size for size in sizes if size]
     m.require(perm[0] == 0, "the first axis moves")
-    m.require(len(known) == len(sizes), "the size of a row is not known")
-    m.require(
-        len(flat) == 2 and flat[0] == shape[0] and flat[1].value == int(np.prod(known)),
-        "not all is laid out flat",
-    )
+    sizes = known_sizes(shape[1:])
+    if sizes is None or 0 in sizes:
+        m.refuse("the size of a row is not known")
+    rows = (shape[0], Dim.of(prod(sizes)))
+    m.require(flat == rows, "not all is laid out flat")
     m.require(not m.product.attr("transA", 0), "the left operand is transposed")
     require_room(m, m.w)
     w, along = constant_of(m, m.w).array, 1 if m.product.attr("transB", 0) else 0
     m.require(w.ndim == 2, "the weights are no matrix")
-    order = (
-        np.arange(int(np.prod(known))).reshape(known).transpose([axis - 1 for axis in perm[1:]]).reshape(-1)
-    )
-    rows = rw.const(np.take(w, np.argsort(order.reshape(-1)), along))
+    order = np.arange(prod(sizes)).reshape(sizes).transpose([axis - 1 for axis in perm[1:]])
+    weights = rw.const(np.take(w, np.argsort(order.reshape(-1)), along))
     flattened = rw.op.Flatten(m.x, axis=1)
     if m.product.op_type == "MatMul":
-        return rw.op.MatMul(flattened, rows)
-    return rw.op.Gemm(flattened, rows, m.c, **m.product.attributes)
-
-
-# -------------------------------------------------------------------- rows that are looked at otherwise
-
-
-@graph_optimizer(
-    P.Reshape(
-        P.MatMul(P.Reshape("x", P.rest("there"), name="rows").once(), "w", name="product").once(),
-        P.rest("back"),
-    ),
-    constants="w",
-    tag="E2",
-)
-def drop_views_around_matmul(m: Match, rw: Rewriter) -> Value:
-    """Reshape(MatMul(Reshape(x), w)) -> MatMul(x, w), where rows stay rows"""
-    m.require(m.dtype(m.x) in FLOATS, "not a float")
-    m.require(len(constant_of(m, m.w).shape) == 2, "the weights are no matrix")
-    source, middle, result = (shape_of(m, v) for v in (m.x, m.rows.value(), m.root.value()))
-    m.require(len(source) >= 2 and source[-1] == middle[-1], "the rows are cut otherwise")
-    m.require(
-        (*source[:-1], shape_of(m, m.product.value())[-1]) == tuple(result), "the result has another shape"
-    )
-    return rw.op.MatMul(m.x, m.w)
+        return rw.op.MatMul(flattened, weights)
+    return rw.op.Gemm(flattened, weights, m.c, **m.product.attributes)

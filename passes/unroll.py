@@ -9,6 +9,7 @@ import numpy as np
 from optimizer.analysis import Dim
 from optimizer.ir import Graph, Node, Tensor, Value
 from optimizer.rewrite import Context, Refusal
+from passes.results import result_of
 from passes.splice import splice
 
 MAX_TRIPS = 8
@@ -73,7 +74,7 @@ def decide_loop(ctx: Context, graph: Graph, node: Node, taken: set[str]) -> list
 
 def _goes_on(ctx: Context, body: Graph) -> bool:
     """Whether the body never asks to stop once it runs."""
-    condition = body.outputs[0]
+    condition = result_of(body, 0)
     return condition == body.inputs[1] or known_truth(ctx, body, condition) is True
 
 

@@ -10,7 +10,7 @@ from optimizer.analysis import Dim, product
 from optimizer.analysis.atoms import Atom
 from optimizer.ir import Node, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
-from passes.known import axes_of, constant_of, ints_of, rank_of, readers_of, shape_of
+from passes.known import axes_of, constant_of, ints_of, known_sizes, rank_of, readers_of, shape_of
 from passes.target import reshape_target
 
 VIEWS = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
@@ -141,29 +141,31 @@ def replace_gather_of_split_axis_by_slice(m: Match, rw: Rewriter) -> Value:
     index = constant_of(m, m.i)
     m.require(not index.shape, "the index is no scalar")
     source, middle = shape_of(m, m.x), shape_of(m, m.inner.value())
-    made = m.producer(m.gather.inputs[0])
-    assert made is not None
-    moved = made.op_type == "Transpose"
-    perm = perm_of(made, len(middle)) if moved else tuple(range(len(middle)))
     along = m.gather.attr("axis", 0) % len(middle)
+    perm = perm_of(m.transpose, len(middle)) if hasattr(m, "transpose") else tuple(range(len(middle)))
     axis = perm[along]
     rest = [a for a in perm if a != axis]
     m.require(rest == sorted(rest), "the other axes are permuted")
-    left = (*source[:axis], *source[axis + 1 :])
     m.require(axis + 1 < len(middle) and axis < len(source), "no axis is split in two")
+    left = (*source[:axis], *source[axis + 1 :])
     split = len(middle) == len(source) + 1 and left == (*middle[:axis], *middle[axis + 2 :])
     count, size = middle[axis].value, middle[axis + 1].value
     m.require(split and count and size, "no axis is split in two")
     assert count is not None
     assert size is not None
-    for reader, slot in readers_of(m, made.value()):
+    for reader, slot in readers_of(m, m.gather.inputs[0]):
         scalar = reader.op_type == "Gather" and slot == 0 and m.array(reader.input(1)) is not None
         m.require(scalar and reader.attr("axis", 0) % len(middle) == along, "the parts are read otherwise")
-    at = int(index.array) % count
-    bounds = ([at * size], [(at + 1) * size], [axis])
+    start = int(index.array) % count * size
+    return sliced(m, rw, m.x, axis, start, start + size)
+
+
+def sliced(m: Match, rw: Rewriter, x: Value, axis: int, start: int, end: int, step: int = 1) -> Value:
+    """``x[start:end:step]`` along one axis; a step of its own needs opset 10."""
+    bounds = [[start], [end], [axis], *([[step]] if step != 1 else [])]
     if m.opset() < 10:
-        return rw.op.Slice(m.x, starts=bounds[0], ends=bounds[1], axes=bounds[2])
-    return rw.op.Slice(m.x, *(rw.const(np.array(b, np.int64)) for b in bounds))
+        return rw.op.Slice(x, starts=bounds[0], ends=bounds[1], axes=bounds[2])
+    return rw.op.Slice(x, *(rw.const(np.array(bound, np.int64)) for bound in bounds))
 
 
 @graph_optimizer(P.Slice("x", P.rest("bounds"), name="slice"), tag="E0")
@@ -177,20 +179,11 @@ def merge_slices_into_split(m: Match, rw: Rewriter) -> Value:
     m.require(own is not None, "it does not cut out a part of one axis")
     assert own is not None
     axis = own[0]
-    size = shape[axis].value
-    siblings = [
-        slice_cut(m, node, shape) for node, slot in readers_of(m, m.x) if node.op_type == "Slice" and not slot
-    ]
-    cuts = sorted(
-        {(start, end) for found in siblings if found and found[0] == axis for start, end in [found[1:]]}
-    )
     existing = _split_of(m, m.x, axis)
-    if existing is not None:
-        cuts = existing[1]
+    cuts = _cuts_along(m, axis) if existing is None else existing[1]
     edges = [0, *(end for _, end in cuts)]
-    tiles = [start for start, _ in cuts] == edges[:-1] and edges[-1] == size
-    m.require(len(cuts) > 1 and tiles, "the parts are not the whole")
-    m.require(own[1:] in cuts, "the parts are not the whole")
+    tiles = [start for start, _ in cuts] == edges[:-1] and edges[-1] == shape[axis].value
+    m.require(len(cuts) > 1 and tiles and own[1:] in cuts, "the parts are not the whole")
     place = cuts.index(own[1:])
     if existing is not None:
         return existing[0].value(place)
@@ -201,6 +194,13 @@ def merge_slices_into_split(m: Match, rw: Rewriter) -> Value:
         made = rw.op.Split(m.x, rw.const(np.array(sizes, np.int64)), outputs=len(cuts), axis=axis)
     replaced: Value = made[place]
     return replaced
+
+
+def _cuts_along(m: Match, axis: int) -> list[tuple[int, int]]:
+    """What the Slices of x along one axis cut out of it, in order."""
+    slices = [node for node, slot in readers_of(m, m.x) if node.op_type == "Slice" and not slot]
+    found = [slice_cut(m, node, shape_of(m, m.x)) for node in slices]
+    return sorted({cut[1:] for cut in found if cut is not None and cut[0] == axis})
 
 
 def slice_cut(m: Match, node: Node, shape: Sequence[Dim]) -> tuple[int, int, int] | None:
@@ -232,9 +232,8 @@ def _split_of(m: Match, x: Value, axis: int) -> tuple[Node, list[tuple[int, int]
             continue
         if node.attr("axis", 0) % rank_of(m, x) != axis or any(a.reference for a in node.attributes.values()):
             continue
-        sizes = [shape_of(m, node.value(i))[axis].value for i in range(len(node.outputs))]
-        known = [size for size in sizes if size is not None]
-        if len(known) == len(sizes):
-            ends = [int(e) for e in np.cumsum(known)]
+        sizes = known_sizes(shape_of(m, node.value(i))[axis] for i in range(len(node.outputs)))
+        if sizes is not None:
+            ends = [int(e) for e in np.cumsum(sizes)]
             return node, list(zip([0, *ends[:-1]], ends, strict=True))
     return None

@@ -9,7 +9,9 @@ from xml.etree import ElementTree
 
 import click
 
+from optimizer.cli import parsing
 from optimizer.cli.errors import reported
+from optimizer.ir import OptimizerError
 
 if TYPE_CHECKING:
     from optimizer.verify import Comparison
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
-@click.option("--max-abs-error", type=float, metavar="E", help="Fail above this absolute error.")
+@click.option(
+    "--max-abs-error", type=float, callback=parsing.bound, metavar="E", help="Fail above this absolute error."
+)
 @click.option(
     "--check", "seeds", type=click.IntRange(min=1), default=2, metavar="N", help="Inputs per size [2]."
 )
@@ -42,7 +46,10 @@ def check(
     junit: str | None,
     debug: bool,
 ) -> None:
-    """Compares model B with the reference A; exit code 1 where their outputs differ."""
+    """Compares model B with the reference A.
+
+    Exit code 1 where their outputs differ, 3 where nothing could be compared.
+    """
     with reported(debug):
         from optimizer.api import check as compare
 
@@ -62,7 +69,7 @@ def check(
         if junit is not None:
             Path(junit).write_bytes(junit_xml(found, f"{a} {b}"))
         if not found:
-            raise click.exceptions.Exit(1)
+            raise click.exceptions.Exit(1 if found.faults else OptimizerError.exit_code)
 
 
 def junit_xml(found: Comparison, suite: str) -> bytes:
@@ -78,6 +85,10 @@ def junit_xml(found: Comparison, suite: str) -> bytes:
             ElementTree.SubElement(case, "failure", message=fault.splitlines()[0]).text = fault
         if figures:
             ElementTree.SubElement(case, "system-out").text = figures
+    unknown = found.verdict == "not compared"
+    if unknown:
+        ElementTree.SubElement(root[0], "error", message=f"not compared: {found.reason}")
+    root.set("errors", str(int(unknown)))
     root.set("tests", str(len(cases)))
     root.set("failures", str(sum(bool(fault) for _, _, fault in cases)))
     return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +10,7 @@ import click
 
 from optimizer.cli import parsing
 from optimizer.cli.errors import reported, spelled
+from optimizer.cli.process import run_process
 from optimizer.ir import StorageError
 
 if TYPE_CHECKING:
@@ -99,15 +98,7 @@ for _option in _OPTIONS:
 
 def command() -> None:
     """The entry of the console script: ``main`` in a process of its own."""
-    gc.disable()  # it ends soon: walking its millions of objects would free next to nothing
-    try:
-        main()
-    except SystemExit as end:
-        if isinstance(end.code, str):
-            raise
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(end.code or 0)  # taking them apart one by one takes longer than saving the model
+    run_process(main)
 
 
 def _optimize(source: Path, output: Path, options: dict[str, Any]) -> None:

@@ -101,6 +101,7 @@ def _read_array(name: str, path: str) -> Array:
 def _sizes(model: Model, given: Mapping[str, Array], options: RunOptions) -> dict[str, int]:
     """Sizes for the open dims of inputs that are not given: those of the given ones, or what runs."""
     from optimizer.verify import EngineError, NumPy, find_sizes, make_feeds
+    from optimizer.verify.effort import NUMPY_LIMIT
     from optimizer.verify.feeds import symbols_of
 
     symbols = symbols_of(model)
@@ -113,7 +114,7 @@ def _sizes(model: Model, given: Mapping[str, Array], options: RunOptions) -> dic
     if set(symbols) <= set(fixed):
         return fixed
     try:
-        engine = NumPy(model)
+        engine = NumPy(model, limit=NUMPY_LIMIT)
     except EngineError:  # an operator without a kernel: nothing can be tried
         return fixed
 

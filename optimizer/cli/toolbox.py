@@ -12,6 +12,7 @@ from optimizer.cli.bisect import bisect
 from optimizer.cli.check import check
 from optimizer.cli.check_rules import check_rules
 from optimizer.cli.errors import reported, spelled
+from optimizer.cli.process import run_process
 from optimizer.cli.reduce import reduce
 from optimizer.cli.replay import replay
 
@@ -26,6 +27,11 @@ _DEBUG = click.option("--debug", is_flag=True, help="Print the traceback of an e
 @click.version_option(package_name="oinfer-opt")
 def main() -> None:
     """Tools around ONNX models; ``oinfer COMMAND --help`` tells more of each."""
+
+
+def command() -> None:
+    """The entry of the console script: ``main`` in a process of its own."""
+    run_process(main)
 
 
 @main.command()

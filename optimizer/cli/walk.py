@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -107,8 +108,10 @@ def onnxruntime_values(
     Raises:
         OptimizerError: it cannot load or run the model, or would end the process.
     """
+    from optimizer.verify.demands import Demands
     from optimizer.verify.rehearsal import Rehearsal
 
+    Demands(model).check(feeds)
     Rehearsal(model).run(feeds)
     twin = model.copy()
     graph = twin.graph
@@ -133,6 +136,8 @@ def _run_profiled(
 ) -> tuple[list[Any], dict[int, float]]:
     import onnxruntime
 
+    from optimizer.verify.patience import run_within
+
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -143,7 +148,7 @@ def _run_profiled(
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         read = {i.name for i in session.get_inputs()}
         given = {name: _plain(value) for name, value in feeds.items() if name in read}
-        found = session.run(names, given)
+        found = run_within(session, names, given, math.inf)
         events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
     except Exception as error:  # its exceptions share no base class but this
         said = str(error).strip().splitlines() or [type(error).__name__]

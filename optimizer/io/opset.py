@@ -12,7 +12,7 @@ from dataclasses import replace
 from optimizer.io.loader import load
 from optimizer.io.opset_steps import ADAPTERS, Unconvertible
 from optimizer.io.writer import to_proto
-from optimizer.ir import Model, Node, UsageError
+from optimizer.ir import DType, Graph, Model, Node, TensorType, UsageError
 
 FUSED_OPSET = 23
 """The version that has all fused operators: HardSwish-14, LayerNormalization-17, Gelu-20, and
@@ -20,6 +20,7 @@ Attention, RMSNormalization and RotaryEmbedding. Released onnxruntimes run it.""
 
 NO_KERNEL = frozenset(
     {
+        "Bernoulli",
         "GlobalLpPool",
         "ImageDecoder",
         "MaxRoiPool",
@@ -32,6 +33,21 @@ NO_KERNEL = frozenset(
     }
 )
 """Operators whose version at ``FUSED_OPSET`` released onnxruntimes cannot run; older ones they can."""
+NO_DOUBLE_KERNEL = frozenset(
+    {
+        "Elu",
+        "HardSigmoid",
+        "HardSwish",
+        "LeakyRelu",
+        "Mish",
+        "PRelu",
+        "Selu",
+        "Softplus",
+        "Softsign",
+        "ThresholdedRelu",
+    }
+)
+"""Those of which that holds where a model computes in double."""
 
 _OLDEST = 7
 
@@ -75,11 +91,22 @@ def fuse_opset(model: Model) -> Model:
     if model.opsets.get("", FUSED_OPSET) >= FUSED_OPSET:
         return model
     roots = [model.graph, *(function.graph for function in model.functions.values())]
-    used = {node.op_type for root in roots for _, g in root.scopes() for node in g.nodes if not node.domain}
-    lacking = sorted(used & NO_KERNEL)
+    graphs = [graph for root in roots for _, graph in root.scopes()]
+    used = {node.op_type for graph in graphs for node in graph.nodes if not node.domain}
+    doubles = any(map(_holds_doubles, graphs))
+    lacking = sorted(used & (NO_KERNEL | NO_DOUBLE_KERNEL if doubles else NO_KERNEL))
     if lacking:
         raise UsageError(f"onnxruntime does not run {lacking[0]} at opset {FUSED_OPSET}")
     return convert_opset(model, FUSED_OPSET)
+
+
+def _holds_doubles(graph: Graph) -> bool:
+    """Whether a double comes into being in a graph: as an input, as a constant, or by an attribute."""
+    types = [graph.info(value).type for value in graph.inputs]
+    held = {t.dtype for t in types if isinstance(t, TensorType)}
+    held |= {t.dtype for value in graph.constants if (t := graph.tensor(value)) is not None}
+    made = {node.attr(name) for node in graph.nodes for name in ("to", "dtype") if name in node.attributes}
+    return DType.DOUBLE in held or int(DType.DOUBLE) in made
 
 
 # ------------------------------------------------------------------ upwards

@@ -126,7 +126,8 @@ def _softmax(graph: Graph, node: Node, version: int) -> Node:
     shape = graph.add("Shape", [x])
     rows = graph.add("Flatten", [x], {"axis": axis})
     result = graph.add(node.op_type, [rows.value()], {"axis": -1})
-    return _replace(graph, node, "Reshape", [result.value(), shape.value()], {})
+    exactly = {"allowzero": 1} if version >= 14 else {}  # a 0 in the shape of an empty tensor means 0
+    return _replace(graph, node, "Reshape", [result.value(), shape.value()], exactly)
 
 
 def _dropout_12(graph: Graph, node: Node, version: int) -> Node:

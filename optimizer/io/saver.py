@@ -202,8 +202,11 @@ def _stream(bulk: Iterable[Bulk], file: BufferedWriter) -> tuple[str, list[tuple
 
 
 def _sibling(target: Path, suffix: str) -> Path:
-    """A hidden temporary name beside the target: only there a rename is atomic."""
-    return target.with_name(f".{target.name}.{secrets.token_hex(4)}.{suffix}")
+    """A hidden temporary name beside the target: only there a rename is atomic.
+
+    What a process that was killed has left of that name is never read again, and may be deleted.
+    """
+    return target.with_name(f".{target.name}.oinfer-{secrets.token_hex(4)}.{suffix}")
 
 
 @contextmanager

@@ -126,7 +126,7 @@ def collect(report: Report, ctx: Context, asked_for: Collection[str] = ()) -> No
 
 
 def _without_effect(report: Report, ctx: Context, asked_for: Collection[str]) -> list[str]:
-    """A line for each pattern of ``keep`` and each rule of the caller that made no difference."""
+    """A line for each ``keep`` pattern, ``keep_functions`` domain and rule of the caller without effect."""
     lines = []
     if ctx.settings.keep:
         nodes = [node for _, graph in ctx.scopes() for node in graph.nodes]
@@ -134,6 +134,12 @@ def _without_effect(report: Report, ctx: Context, asked_for: Collection[str]) ->
         for pattern in ctx.settings.keep:
             if not fnmatch.filter(names, pattern):
                 lines.append(f"option 'keep' '{pattern}' matches no node and no tensor that a node makes")
+    domains = {domain for domain, _, _ in ctx.model.functions}
+    lines += [
+        f"option 'keep_functions' '{domain}': the model calls no function of this domain"
+        for domain in ctx.settings.keep_functions
+        if domain != "*" and domain not in domains
+    ]
     done = report.fired.keys() | {rejected.rule for rejected in report.rejected}
     for name in asked_for:
         if name not in done and name not in ctx.banned:

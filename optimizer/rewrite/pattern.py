@@ -93,7 +93,13 @@ class PatternError(TypeError):
 
 
 class PatternBuilder:
-    """``P.Conv(...)`` is a term for the operator Conv; the other methods make the other terms."""
+    """``P.Conv(...)`` is a term for the operator Conv; the other methods make the other terms.
+
+    The arguments of an operator are terms for its inputs in ONNX's order (a string: a variable; inputs
+    that are not mentioned must be absent), ``name=`` for the node, ``domain=``, and attributes that must
+    be equal. Its term can be narrowed: ``.once()``, ``.commutes()``, ``.out(index)``. What a name was
+    bound to is an attribute of the match: a value for a variable, a node for an operator.
+    """
 
     def __getattr__(self, op_type: str) -> _OpMaker:
         if not op_type[:1].isupper():

@@ -61,20 +61,35 @@ ScopeFunction = Callable[[Context, tuple[str, ...], Graph], bool]
 
 
 class ScopePass:
-    """A whole-graph pass, run in every scope that has changed since it last ran there."""
+    """A whole-graph pass, run in every scope that has changed since it last ran there.
 
-    def __init__(self, name: str, function: ScopeFunction) -> None:
+    Args:
+        reads_bodies: what it does in a scope hangs on the bodies below it, so it runs where one of
+            those has changed too.
+    """
+
+    def __init__(self, name: str, function: ScopeFunction, reads_bodies: bool = False) -> None:
         self.name = name
         self.function = function
+        self.reads_bodies = reads_bodies
 
     def run(self, ctx: Context) -> bool:
         """Runs the function in each scope, outer ones first."""
         changed = False
         for path, graph in ctx.scopes():
-            if ctx.mark(self, graph) != len(ctx.journal.touched[graph]):
+            if any(self._is_new(ctx, *read) for read in self._reads(graph)):
                 changed |= self.function(ctx, path, graph)
-                ctx.set_mark(self, graph)
+                for step, scope in self._reads(graph):
+                    ctx.set_mark(step, scope)
         return changed
+
+    def _reads(self, graph: Graph) -> list[tuple[object, Graph]]:
+        """The graphs that are looked at, with the key of the mark: a body has one for itself too."""
+        bodies = [scope for _, scope in graph.scopes()][1:] if self.reads_bodies else []
+        return [(self, graph), *(((self, graph), body) for body in bodies)]
+
+    def _is_new(self, ctx: Context, step: object, scope: Graph) -> bool:
+        return ctx.mark(step, scope) != len(ctx.journal.touched[scope])
 
 
 class ModelPass:

@@ -26,6 +26,7 @@ from optimizer.runtime.call import Body, Call
 from optimizer.runtime.context import ExecutionContext
 from optimizer.runtime.dtypes import UNCHECKED
 from optimizer.runtime.errors import MissingKernel
+from optimizer.runtime.extent import bounded
 from optimizer.runtime.plan import (
     MISSING,
     OMITTED,
@@ -239,7 +240,8 @@ class Compiler:
         opset = opset_of(self.opsets, node.domain)
         found = find_kernel(node.domain, node.op_type, opset)
         if found is not None:
-            return found
+            run = bounded(node, found.run)
+            return found if run is found.run else replace(found, run=run)
         policy = self.context.options.allow_missing_kernels
         if policy == "error":
             raise MissingKernel.of(node.op, opset, self.graph.label(node))

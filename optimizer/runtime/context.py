@@ -127,7 +127,7 @@ class ExecutionContext:
         limit = self.options.max_bytes
         if limit is not None and size > limit:
             raise LimitReached(f"a tensor of {size} bytes exceeds {limit} (max_bytes)")
-        if size > machine_memory():
+        if size > machine_memory() // 2:
             raise ValueError(f"a result of shape {list(shape)} would take {size} bytes")
 
     def check_memory(self) -> None:

@@ -79,13 +79,16 @@ class Session:
         """Computes outputs, by name.
 
         Args:
-            feeds: the model's inputs, by name. Inputs with a default may be left out.
+            feeds: the model's inputs, by name: arrays of the declared element type and rank, and of
+                each size that is declared as a number (Python numbers and lists are made such); lists
+                for sequences. Inputs with a default may be left out.
             outputs: any tensor names, by default the model's outputs.
             stop_at: a tensor name: run only what it needs and return it alone.
 
         Returns:
-            Arrays; lists for sequences; ``NONE`` for an empty optional; ``MISSING`` for what could
-            not be computed under ``allow_missing_kernels="allow"``.
+            Arrays of the element types that the model states (float64 under ``truth``); lists for
+            sequences; ``NONE`` for an empty optional; ``MISSING`` for what could not be computed under
+            ``allow_missing_kernels="allow"``.
 
         Raises:
             BadFeed: an input is missing, unknown, or has another type or shape than declared.

@@ -16,6 +16,8 @@ from optimizer.runtime import LimitReached
 
 PER_SECOND = 2_000_000_000
 """Multiplications that the executor does in about a second, in large products."""
+NUMPY_LIMIT = 120 * PER_SECOND
+"""Work after which the executor gives up on a run: about two minutes."""
 _PER_NODE = 4_000
 _PER_ELEMENT = 4
 """An elementwise operator moves memory: one element costs as much as several multiplications."""

@@ -11,7 +11,9 @@ import numpy as np
 from optimizer.ir import Model, OptimizerError
 from optimizer.runtime import NONE, LimitReached, Session
 from optimizer.runtime.precision import NARROW_FLOATS, NARROW_INTEGERS
+from optimizer.verify.demands import Demands, Refused
 from optimizer.verify.effort import Meter
+from optimizer.verify.patience import TooLong, run_within
 from optimizer.verify.rehearsal import Fatal, Rehearsal
 from optimizer.verify.upstream import Watch
 
@@ -20,13 +22,19 @@ Source: TypeAlias = "str | os.PathLike[str] | bytes"
 NOT_FED = (NARROW_FLOATS - {np.dtype(np.float16)}) | NARROW_INTEGERS
 """Types that arrays given to onnxruntime cannot have."""
 
+SECONDS = 120.0
+"""What onnxruntime may take for one run."""
+SECONDS_LOOPING = 20.0
+"""The same for a model with a Loop, which may have no end."""
+
 
 class EngineError(OptimizerError):
     """An engine cannot load or run a model. That is no verdict on the model.
 
     Attributes:
         engine: its name.
-        stage: ``load``, ``feed`` or ``run``; ``survive`` where a run would end the process.
+        stage: ``load``, ``feed`` or ``run``; ``survive`` where a run would end the process, ``finish`` where
+            it takes too long.
     """
 
     def __init__(self, engine: str, stage: str, reason: object) -> None:
@@ -54,7 +62,9 @@ class OnnxRuntime:
         optimize: switch all graph optimizations on.
         prepack: bring constant weights into a layout of their own, as by default. Kernels for such weights
             may add up in another order than those for weights that are computed; without it, all are alike.
-        model: the same, loaded: then what would end the process is found out first (see ``Rehearsal``).
+        model: the same, loaded: then what would end the process, or take all its memory, is found out first
+            (see ``Rehearsal`` and ``Demands``).
+        timed: somebody takes the time of its runs: each goes to its end in the thread that asks.
 
     Raises:
         EngineError: it cannot load the model.
@@ -63,10 +73,18 @@ class OnnxRuntime:
     name = "onnxruntime"
 
     def __init__(
-        self, source: Source, *, optimize: bool = False, prepack: bool = True, model: Model | None = None
+        self,
+        source: Source,
+        *,
+        optimize: bool = False,
+        prepack: bool = True,
+        model: Model | None = None,
+        timed: bool = False,
     ) -> None:
         import onnxruntime
 
+        self._seconds = None if timed else _patience(model)
+        self._demands = None if model is None else Demands(model)
         self._rehearsal = None if model is None else Rehearsal(model)
         if optimize and self._rehearsal is not None and self._rehearsal.needed:
             raise EngineError(
@@ -99,17 +117,23 @@ class OnnxRuntime:
         self._rehearse(feeds)
         given = {name: _plain(value) for name, value in feeds.items()}
         try:
-            found = self._session.run(self._outputs, given)
+            found = run_within(self._session, self._outputs, given, self._seconds)
+        except TooLong as error:
+            raise EngineError(self.name, "finish", error) from error
         except Exception as error:
             raise EngineError(self.name, "run", error) from error
         return dict(zip(self._outputs, found, strict=True))
 
     def _rehearse(self, feeds: Mapping[str, Any]) -> None:
         try:
+            if self._demands is not None:
+                self._demands.check(feeds)
             if self._rehearsal is not None:
                 self._rehearsal.run(feeds)
         except Fatal as error:
             raise EngineError(self.name, "survive", error) from error
+        except Refused as error:
+            raise EngineError(self.name, "run", error) from error
         except OptimizerError as error:
             doubt = f"it may divide the smallest integer by -1, and cannot be tried first: {error}"
             raise EngineError(self.name, "run", doubt) from error
@@ -149,7 +173,7 @@ class NumPy:
         try:
             found = self._session.run(feeds)
         except LimitReached as limit:
-            raise EngineError(self.name, "run", limit) from limit
+            raise EngineError(self.name, "finish", limit) from limit
         except OptimizerError as error:
             raise EngineError(self.name, "run", error) from error
         except (MemoryError, RecursionError) as error:
@@ -160,6 +184,11 @@ class NumPy:
     def work(self) -> int:
         """Multiplications of the last run, about."""
         return self._meter.work
+
+
+def _patience(model: Model | None) -> float:
+    loops = model is not None and any("Loop" in scope.op_types for _, scope in model.graph.scopes())
+    return SECONDS_LOOPING if loops else SECONDS
 
 
 def _plain(value: Any) -> Any:

@@ -107,6 +107,8 @@ def _wanted(graph: Graph, node: Node, slot: int, size_of: SizeOf) -> Purpose | N
     if key == ("OneHot", 0):
         depth = graph.const(node.input(1))
         return Purpose("index", int(depth.reshape(-1)[0]) if depth is not None and depth.size else None)
+    if key == ("RoiAlign", 2):
+        return Purpose("index", _rows(graph, node, size_of) or 1)
     if key in _COUNTS:
         return Purpose("shape")
     if key in _FACTORS or key in _STEPS:

@@ -51,7 +51,7 @@ class ModelRace:
         if feeds is None:
             return None
         try:
-            engines = [OnnxRuntime(model, optimize=True) for model in (before, after)]
+            engines = [OnnxRuntime(model, optimize=True, timed=True) for model in (before, after)]
             longest = max(_seconds(engine, feeds, 1) for engine in engines)
             repeats = min(max(1, int(SHORTEST / max(longest, 1e-6))), MOST_REPEATS)
             ratios = sorted(_ratio(engines, feeds, repeats, turn) for turn in range(PAIRS))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
 from optimizer.analysis import SizeRange
-from optimizer.ir import Graph, Model, Node, Value, ValueInfo
+from optimizer.ir import Graph, Model, Node, TensorType, Value, ValueInfo
 from optimizer.verify.engines import EngineError
-from optimizer.verify.feeds import symbols_of
+from optimizer.verify.feeds import concrete_shape, symbols_of
 
 Sizes = dict[str, int]
 Run = Callable[[Mapping[str, int]], object]
@@ -18,6 +20,10 @@ Symbols = Mapping[str, list[tuple[ValueInfo, int]]]
 _SMALL = ((7, 11, 13, 17, 19, 23), (5, 9, 10, 14, 15, 21))
 _SPATIAL = ((37, 53, 61), (41, 33, 29))
 _LARGER = (32, 64, 224, 48, 8, 16, 128, 3, 1, 256, 512, 4, 80, 640)
+MOST_ELEMENTS = 1 << 24
+"""Elements of the inputs of a size that is worth a try, where other sizes may do."""
+SECONDS = 60.0
+"""How long sizes are tried; a run that has begun ends."""
 _RANKS = (2, 4, 3, 1, 0)
 _STATES = ("state", "hidden", "cell", "h0", "c0", "h_0", "c_0")
 
@@ -47,6 +53,9 @@ def find_sizes(
 ) -> FoundSizes:
     """Tries assignments in a fixed order until the model accepts ``wanted`` of them.
 
+    Those that make inputs of very many elements are left out, and nothing more is tried after a run
+    that was stopped, or when ``SECONDS`` are over.
+
     First small and distinct ones (a batch of 2, then of 1; primes, so that axes cannot be mistaken
     for one another), then multiples of 32, 64, 224 and others, then the same number everywhere.
 
@@ -59,21 +68,39 @@ def find_sizes(
     fixed = _demanded(model, symbols)
     accepted: list[Sizes] = []
     reason, tried = "", 0
-    for sizes in _distinct(_within(candidate, ranges or {}) for candidate in _candidates(symbols, fixed)):
-        if tried >= tries:
+    candidates = _distinct(_within(candidate, ranges or {}) for candidate in _candidates(symbols, fixed))
+    until = time.monotonic() + SECONDS
+    for sizes in _affordable(model, candidates):
+        if tried >= tries or (tried and time.monotonic() > until):
             break
         tried += 1
         try:
             run(sizes)
         except EngineError as error:
-            if error.stage != "run":
+            if error.stage not in ("run", "finish"):
                 raise
             reason = str(error)
+            if error.stage == "finish":
+                break
             continue
         accepted.append(sizes)
         if len(accepted) >= wanted:
             break
     return FoundSizes(tuple(accepted), tried, reason)
+
+
+def _affordable(model: Model, candidates: Iterator[Sizes]) -> Iterator[Sizes]:
+    """The candidates whose inputs are of a size to try; the first one always."""
+    for place, sizes in enumerate(candidates):
+        if not place or _elements(model, sizes) <= MOST_ELEMENTS:
+            yield sizes
+
+
+def _elements(model: Model, sizes: Sizes) -> int:
+    """Elements of all tensors that go in."""
+    infos = [model.graph.info(value) for value in model.graph.inputs]
+    shapes = [concrete_shape(i.name, i.type, sizes) for i in infos if isinstance(i.type, TensorType)]
+    return sum(math.prod(shape) for shape in shapes)
 
 
 def _within(sizes: Sizes, ranges: Mapping[str, SizeRange]) -> Sizes:

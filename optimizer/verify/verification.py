@@ -61,6 +61,13 @@ class Verification:
         return not self.faults
 
     @property
+    def verdict(self) -> Literal["equal", "different", "not compared"]:
+        """Whether the outputs are the same; nobody can tell where neither engine ran both models."""
+        if self.faults:
+            return "different"
+        return "not compared" if self.verified in ("local", "none") else "equal"
+
+    @property
     def worst(self) -> OutputError:
         """The worst figures of all outputs."""
         found = OutputError()
@@ -69,15 +76,17 @@ class Verification:
         return found
 
     def __bool__(self) -> bool:
-        return self.ok
+        return self.verdict == "equal"
 
     def __str__(self) -> str:
         worst = self.worst
-        head = "equal" if self.ok else "different"
+        if self.verdict == "not compared":
+            return "\n".join([f"not compared: {self.reason}", *(f"note: {note}" for note in self.notes)])
         figures = f"max-abs-error {worst.max_abs:.3g}"
         if worst.max_rel is not None and worst.cosine is not None:
             figures += f", max-rel {worst.max_rel:.3g}, cosine {worst.cosine:.9g}"
-        lines = [f"{head}: {figures} (verified: {self.verified}{f', {self.reason}' if self.reason else ''})"]
+        extent = f"{self.verified}, {self.reason}" if self.reason else self.verified
+        lines = [f"{self.verdict}: {figures} (verified: {extent})"]
         return "\n".join([*lines, *self.faults, *(f"note: {note}" for note in self.notes)])
 
     @property
@@ -94,4 +103,4 @@ class Verification:
             "cosine": worst.cosine,
             "top5": worst.top5,
         }
-        return {**asdict(self), **figures, "ok": self.ok}
+        return {**asdict(self), **figures, "ok": self.ok, "verdict": self.verdict}

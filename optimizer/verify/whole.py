@@ -10,10 +10,10 @@ import numpy as np
 
 from optimizer.io import load
 from optimizer.ir import Model
-from optimizer.verify.effort import PER_SECOND
+from optimizer.verify.effort import NUMPY_LIMIT, PER_SECOND
 from optimizer.verify.engines import EngineError, NumPy, OnnxRuntime, Source
 from optimizer.verify.limits import Limit, Limits
-from optimizer.verify.record import NUMPY_LIMIT, Comparer, Record
+from optimizer.verify.record import Comparer, Record
 from optimizer.verify.reference import Reference
 from optimizer.verify.signature import name_faults, signature_faults
 from optimizer.verify.upstream import Watch

@@ -109,7 +109,9 @@ def test_named_passes_run_alone_and_in_order(model: Path, tmp_path: Path) -> Non
 def test_a_single_rule_runs_where_it_is_named(model: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.onnx"
     assert call(oinfer_opt, model, out, "--passes", "drop-identity").exit_code == 0
-    assert call(oinfer_opt, model, out, "--passes", "drop-identty").output.endswith("did you mean drop-identity?\n")
+    assert call(oinfer_opt, model, out, "--passes", "drop-identty").output.endswith(
+        "did you mean drop-identity?\n"
+    )
 
 
 def test_kept_outputs_stay(model: Path, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_unknown_names(tmp_path: Path, options: list[str], expected: str) -> Non
         ([], "fold-batchnorm-into-conv"),
         (["fuse"], "BatchNormalization(Conv(x, w, b), scale, shift, mean, var) -> Conv("),
         (["fuse-attention"], "With a mask it is only faster"),
-        (["layout"], "Chooses the order of axes"),
+        (["layout"], "has less data transposed"),
         (["fuse-atention"], "did you mean fuse-attention?"),
     ],
 )

@@ -11,6 +11,7 @@ from optimizer.io import FUSED_OPSET, convert_opset, parse, to_proto
 from optimizer.io.opset import NO_KERNEL, fuse_opset
 from optimizer.io.opset_steps import ADAPTERS
 from optimizer.ir import Model, UsageError
+from optimizer.runtime import Session
 
 HEAD = '<ir_version: 8, opset_import: ["" : {}]> g (float[2,3,4,4] x) => (y) {{ {} }}'
 STEPS = [
@@ -98,6 +99,16 @@ def test_the_result_is_the_same(opset: int, op: str, body: str) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax", "Hardmax"])
+def test_rows_of_an_empty_tensor(op: str) -> None:
+    text = f'<ir_version: 6, opset_import: ["" : 11]> g (float[A,B,C] x) => (y) {{ y = {op}<axis=2>(x) }}'
+    converted = convert_opset(parse(text), FUSED_OPSET)
+    for shape in ((2, 0, 4), (0, 3, 4), (2, 3, 4)):
+        x = np.ones(shape, np.float32)
+        (expected,), (found,) = (Session(m).run({"x": x}).values() for m in (parse(text), converted))
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_every_adapter_is_tried() -> None:
     alike = {("Dropout", 13), ("Gemm", 11), ("GroupNormalization", 21)}
     tried = {(op, since) for opset, op, _ in STEPS for since in range(opset + 1, FUSED_OPSET + 1)}
@@ -148,5 +159,9 @@ def test_body_and_function_are_converted_as_well() -> None:
 def test_fused_keeps_what_would_not_run() -> None:
     with pytest.raises(UsageError, match="onnxruntime does not run RoiAlign"):
         fuse_opset(build(16, "y = RoiAlign(x, boxes, zero)"))
+    for body in ("h = Cast<to=11>(x) y = Elu(h)", "d = Constant<value = double {{1}}>() y = Elu(x)"):
+        with pytest.raises(UsageError, match="onnxruntime does not run Elu"):
+            fuse_opset(build(16, body.replace("{{", "{").replace("}}", "}")))
+    assert fuse_opset(build(16, "y = Elu(x)")).opsets[""] == FUSED_OPSET
     newer = build(24, "y = Relu(x)")
     assert fuse_opset(newer) is newer

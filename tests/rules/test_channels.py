@@ -177,6 +177,16 @@ test_rows = table_test(ROWS)
         "a = Conv(x, zeros) b = Exp(a) y = Conv(b, f32(normal(2,6,3,3)))",
         "a = Conv(x, zeros) b = Relu(a) y = Conv(b, f32(zeros(2,6,3,3) / 0))",
         f"a = Conv(x, {W}) b, c = Split<axis=1>(a) y = Add(b, c)",
+        f"a = Conv(x, {W}) b, c, d = Split<axis=1>(a, i64([0,3,5])) y = Relu(b) y2 = Relu(c)",
+        (
+            f"a = Conv(x, {W}) b = Slice(a, i64([3]), i64([3]), i64([1])) y = Relu(b) "
+            "y2 = Gather<axis=1>(a, i64([1]))"
+        ),
+        "a = Conv(x, zeros) b = Div(a, a) y = Conv(b, f32(normal(2,6,3,3)))",
+        (
+            "a = Conv(x, zeros) b = Conv<group=6>(a, f32(zeros(6,1,1,1) / 0)) "
+            "y = Conv(b, f32(normal(2,6,3,3)))"
+        ),
     ],
 )
 def test_channels_that_are_read_stay(body: str) -> None:

@@ -9,7 +9,7 @@ from harness import Row, Setup, rows, table_test
 from optimizer.analysis import Dim
 from optimizer.rewrite import Context, Rule, Settings
 from optimizer.rewrite.explain import why_not
-from passes import pipelines
+from passes import families, pipelines
 from passes.choose import ChoosePass, fault_of
 from passes.cost_table import PER_NODE, PER_REORDER, PER_UNIT
 from passes.costs import Costs, nominal
@@ -44,7 +44,7 @@ BALANCED, LATENCY, NODES = (
 
 def chosen(rule: Rule) -> ChoosePass:
     """The choice between this rule and nothing."""
-    return ChoosePass(rule.name, [rule], pipelines.FOLLOWING)
+    return ChoosePass(rule.name, [rule], families.FOLLOWING)
 
 
 MISH = "a = Softplus(x) b = Tanh(a) y = Mul(x, b)"

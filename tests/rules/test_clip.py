@@ -42,6 +42,11 @@ ROWS = [
             ("per-channel", "a = Relu(x) y = Min(a, f32([1, 2, 3, 4]))", "a bound is not one known number"),
             ("rank", "a = Max(x, f32([[[0]]])) y = Relu(a)", "a bound raises the rank"),
             ("no-rank", "a = Max(v, f32([0])) y = Relu(a)", "a bound raises the rank"),
+            (
+                "above-everything",
+                "a = Max(x, f32(inf)) y = Relu(a)",
+                "a folded constant is not finite in FLOAT",
+            ),
             ("nan", "a = Min(x, f32(nan)) y = Relu(a)", "a bound is NaN"),
             ("integers", "a = Max(i, i32(0)) y = Min(a, i32(3))", "the numbers are no floats"),
         ],

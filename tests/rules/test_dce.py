@@ -112,6 +112,13 @@ def test_an_output_that_says_training_stays() -> None:
     assert not DCE.run(Context(PLAIN.model(text)))
 
 
+def test_a_cache_that_is_given_is_given_back() -> None:
+    inputs = "float[2,2,3,4] q, float[2,2,5,4] k"
+    cached, plain = "y, a, b = Attention(q, q, q, , k, k)", "y, a, b = Attention(q, q, q)"
+    assert not DCE.run(Context(Setup(inputs, opset=23).model(cached)))
+    assert DCE.run(Context(Setup(inputs, opset=23).model(plain)))
+
+
 def test_dead_annotations_go() -> None:
     model = PLAIN.model("a = Exp(x) y = Relu(x)")
     graph = model.graph

@@ -6,7 +6,13 @@ import numpy as np
 from harness import Setup, rows, table_test
 
 from optimizer.rewrite import Settings
-from passes.fuse_rows import drop_views_around_gemm, merge_convs, merge_gemms, merge_products
+from passes.fuse_rows import (
+    drop_views_around_gemm,
+    drop_views_around_matmul,
+    merge_convs,
+    merge_gemms,
+    merge_products,
+)
 
 X = Setup(
     "float[B,S,4] x, float[N,4] flat, float[N,6] six, int32[N,4] i, float[N,4,5,5] image",
@@ -26,6 +32,7 @@ TIGHT = Setup(
     settings=Settings(growth=0),
     sizes=X.sizes,
 )
+ROWS_OF_TOKENS = Setup("float[6,4] r, int32[B,S,4] i", rtol=1e-5)
 W = "f32(normal(4,6))"
 ROWS = [
     *rows(
@@ -288,6 +295,39 @@ ROWS = [
                 "a = Conv(image, k) b = Conv(a, g) y = Conv(image, k) y2 = Identity(g) y3 = Identity(b)",
                 "the growth budget is used up",
             )
+        ],
+    ),
+    *rows(
+        drop_views_around_matmul,
+        ROWS_OF_TOKENS,
+        [
+            (
+                "tokens",
+                "a = Reshape(r, i64([2,3,4])) b = MatMul(a, f32(normal(4,5))) y = Reshape(b, i64([6,5]))",
+                "y = MatMul(r, f32(normal(4,5)))",
+            )
+        ],
+        [
+            (
+                "integers",
+                "a = Reshape(i, i64([1,-1,4])) b = MatMul(a, i32(ones(4,5))) y = Reshape(b, i64([-1,5]))",
+                "not a float",
+            ),
+            (
+                "batched",
+                "a = Reshape(r, i64([2,3,4])) b = MatMul(a, f32(normal(2,4,5))) y = Reshape(b, i64([6,5]))",
+                "the weights are no matrix",
+            ),
+            (
+                "cut",
+                "a = Reshape(r, i64([2,6,2])) b = MatMul(a, f32(normal(2,4))) y = Reshape(b, i64([6,8]))",
+                "the rows are cut otherwise",
+            ),
+            (
+                "other",
+                "a = Reshape(r, i64([2,3,4])) b = MatMul(a, f32(normal(4,5))) y = Reshape(b, i64([3,10]))",
+                "the result has another shape",
+            ),
         ],
     ),
 ]

@@ -36,7 +36,12 @@ ROWS = [
         drop_identity,
         FLAT,
         [
-            ("output", "y = Identity(x)", "y = Identity(x)"),
+            ("output", "a = Relu(x) y = Identity(a)", "y = Relu(x)"),
+            (
+                "output-and-more",
+                "a = Identity(x) b = Identity(a) y = Neg(a) y2 = Exp(b)",
+                "y = Neg(x) y2 = Exp(x)",
+            ),
             (
                 "inside",
                 "a = Relu(x) b = Identity(a) y = Neg(b) y2 = Exp(b)",
@@ -52,6 +57,18 @@ ROWS = [
                     "y = If(t) <then_branch = a () => (float[N,4] o) { o = Relu(x) }, "
                     "else_branch = b () => (float[N,4] p) { p = Neg(x) }>"
                 ),
+            ),
+        ],
+        [
+            ("input", "y = Identity(x)", "it only gives an output its name"),
+            ("two-names", "y = Relu(x) y2 = Identity(y)", "it only gives an output its name"),
+            (
+                "captured",
+                (
+                    "y = If(t) <then_branch = a () => (float[N,4] o) { o = Identity(x) }, "
+                    "else_branch = b () => (float[N,4] p) { p = Neg(x) }>"
+                ),
+                "it only gives an output its name",
             ),
         ],
     ),

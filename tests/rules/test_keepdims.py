@@ -6,6 +6,7 @@ import numpy as np
 from harness import Setup, rows, table_test
 
 from passes.keepdims import (
+    drop_axes_at_once,
     drop_gathered_axis,
     drop_reduced_axes,
     keep_gathered_axis,
@@ -16,7 +17,7 @@ from passes.keepdims import (
 )
 from passes.recurrent import drop_zero_state
 
-IMAGE = Setup("float[N,4,3,5] x, int64[1] i")
+IMAGE = Setup("float[N,4,3,5] x, int64[1] i, float[2,1,1] t")
 V18 = Setup("float[N,4,3,5] x", opset=18)
 V12 = Setup("float[N,4,3,5] x", opset=12)
 RNG = np.random.default_rng(5)
@@ -253,6 +254,42 @@ ROWS = [
                 ),
                 "no state is known to be zero",
             ),
+        ],
+    ),
+    *rows(
+        drop_axes_at_once,
+        IMAGE,
+        [
+            (
+                "flatten",
+                "a = ReduceMean<axes=[2,3]>(x) y = Flatten(a)",
+                "y = ReduceMean<axes=[2,3], keepdims=0>(x)",
+            ),
+            (
+                "reshape",
+                "a = ReduceMax<axes=[1]>(t) y = Reshape(a, i64([2,1]))",
+                "y = ReduceMax<axes=[1], keepdims=0>(t)",
+            ),
+        ],
+        [
+            (
+                "dropped",
+                "a = ReduceMean<axes=[2], keepdims=0>(x) y = Flatten(a)",
+                "an axis is dropped",
+            ),
+            ("all", "a = ReduceMean(x) y = Flatten(a)", "all axes are reduced"),
+            ("rows", "a = ReduceMean<axes=[3]>(x) y = Flatten(a)", "the result has another shape"),
+        ],
+    ),
+    *rows(
+        drop_axes_at_once,
+        V18,
+        [
+            (
+                "axes",
+                "a = ReduceMean(x, i64([2,3])) y = Flatten(a)",
+                "y = ReduceMean<keepdims=0>(x, i64([2,3]))",
+            )
         ],
     ),
 ]

@@ -205,6 +205,7 @@ def test_softmax_that_flattens_stays() -> None:
         ("ReduceMin<axes=[1,2]>(a)", Exactness.E1),
         ("ReduceSum(a, i64([1,2]))", Exactness.E2),
         ("Softmax<axis=3>(a)", Exactness.E2),
+        ("Sin(a)", Exactness.E2),
     ],
 )
 def test_another_order_of_axes_is_as_exact_as_what_runs_over_them(step: str, tag: Exactness) -> None:

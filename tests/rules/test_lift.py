@@ -160,3 +160,12 @@ def test_values_that_are_carried_for_nothing_go(text: str, op: str, inputs: int,
         before, after = OnnxRuntime(proto).run(feeds), OnnxRuntime(result.SerializeToString()).run(feeds)
         for name, array in before.items():
             np.testing.assert_array_equal(after[name], array)
+
+
+def test_what_later_passes_free_in_a_body_is_lifted_in_the_same_run() -> None:
+    body = (
+        "y = Loop(m, bool(true)) <body = b (int64 i, bool g) => (bool g2, float[N,4] s) "
+        "{ g2 = Cast<to=9>(g) a = Pad(x, i64([0,0,0,0])) s = Relu(a) }>"
+    )
+    result = optimize(to_proto(X.model(body)).SerializeToString(), verify="off").model
+    assert [node.op_type for node in result.graph.node] == ["Relu", "Loop"]

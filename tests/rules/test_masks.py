@@ -1,21 +1,16 @@
-"""Masks as sums; the largest of what only grows."""
+"""Masks as sums."""
 
 from __future__ import annotations
 
 from harness import Setup, rows, table_test
 
 from optimizer.rewrite import Settings
-from passes.masks import (
-    drop_softmax_before_argmax,
-    replace_finite_mask_by_sum,
-    replace_infinite_mask_by_sum,
-)
+from passes.masks import replace_finite_mask_by_sum, replace_infinite_mask_by_sum
 
 INPUTS = "float[B,H,S,S] s, bool[B,1,1,S] m, bool[B,H,S,S] large, float[S] row, int32[B,H,S,S] i"
 FAST = Setup(INPUTS, settings=Settings(fp="fast", growth=None, objective="latency"), special=False)
 X = Setup(INPUTS, special=False)
 TIGHT = Setup("float[B,2,4,4] s", settings=Settings(growth=0), special=False)
-OLD = Setup("float[N,4] s", opset=12)
 CAUSAL = "bool([[True,False],[True,True]])"
 
 ROWS = [
@@ -62,35 +57,6 @@ ROWS = [
                 "the mask is not a large negative number",
             ),
             ("integers", f"w = Where({CAUSAL}, i, i32(-9999)) y = Neg(w)", "not a float"),
-        ],
-    ),
-    *rows(
-        drop_softmax_before_argmax,
-        Setup("float[N,4] s"),
-        [
-            (
-                "softmax",
-                "a = Softmax<axis=-1>(s) y = ArgMax<axis=1>(a)".replace("y =", "b =") + " y = Cast<to=1>(b)",
-                "b = ArgMax<axis=1>(s) y = Cast<to=1>(b)",
-            ),
-            (
-                "smallest",
-                "a = LogSoftmax(s) b = ArgMin<axis=-1>(a) y = Cast<to=1>(b)",
-                "b = ArgMin<axis=-1>(s) y = Cast<to=1>(b)",
-            ),
-        ],
-        [("axis", "a = Softmax(s) b = ArgMax(a) y = Cast<to=1>(b)", "the softmax runs over another axis")],
-    ),
-    *rows(
-        drop_softmax_before_argmax,
-        OLD,
-        (),
-        [
-            (
-                "old",
-                "a = Softmax(s) b = ArgMax<axis=1>(a) y = Cast<to=1>(b)",
-                "Softmax flattens before opset 13",
-            )
         ],
     ),
 ]

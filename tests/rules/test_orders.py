@@ -201,6 +201,12 @@ ROWS = [
 test_rows = table_test(ROWS)
 
 
+def test_images_of_one_pixel_are_in_every_layout() -> None:
+    for setup in (FIRST, LAST):
+        model = setup.model("a = GlobalAveragePool(x) b = Relu(a) y = Conv(b, f32(normal(4,4,1,1)))")
+        assert not ARRANGE.run(Context(model, setup.settings))
+
+
 def test_nothing_better_means_no_change() -> None:
     stay = [(Setup(LARGE), "two-for-one", SLICES), *((OPEN, *row) for row in VIEWS_THAT_STAY)]
     for setup, name, text in stay:

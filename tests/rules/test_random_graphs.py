@@ -13,8 +13,9 @@ from harness import Setup
 from optimizer.ir import verify_graph
 from optimizer.rewrite import Context, Exactness, Pass, RulePass, Settings
 from passes import transpose
+from passes.families import rules_of
 from passes.layout import ARRANGE, LAYOUT
-from passes.pipelines import default_pipeline, rules_of
+from passes.pipelines import default_pipeline
 
 RNG = np.random.default_rng(8)
 SHAPES = {

@@ -1,15 +1,10 @@
-"""Matrix products of transposed operands, of images laid out flat, and between views."""
+"""Matrix products of transposed operands, and of images laid out flat."""
 
 from __future__ import annotations
 
 from harness import Setup, rows, table_test
 
-from passes.transposed_products import (
-    drop_views_around_matmul,
-    permute_rows_of_weights,
-    transpose_product,
-    turn_product_around,
-)
+from passes.transposed_products import permute_rows_of_weights, transpose_product, turn_product_around
 
 X = Setup(
     (
@@ -104,39 +99,6 @@ ROWS = [
                 "vector",
                 "a = Transpose<perm=[0,2,3,1]>(p) b = Flatten(a) y = MatMul(b, f32(normal(30)))",
                 "the weights are no matrix",
-            ),
-        ],
-    ),
-    *rows(
-        drop_views_around_matmul,
-        X,
-        [
-            (
-                "tokens",
-                "a = Reshape(r, i64([2,3,4])) b = MatMul(a, f32(normal(4,5))) y = Reshape(b, i64([6,5]))",
-                "y = MatMul(r, f32(normal(4,5)))",
-            )
-        ],
-        [
-            (
-                "integers",
-                "a = Reshape(i, i64([1,-1,4])) b = MatMul(a, i32(ones(4,5))) y = Reshape(b, i64([-1,5]))",
-                "not a float",
-            ),
-            (
-                "batched",
-                "a = Reshape(r, i64([2,3,4])) b = MatMul(a, f32(normal(2,4,5))) y = Reshape(b, i64([6,5]))",
-                "the weights are no matrix",
-            ),
-            (
-                "cut",
-                "a = Reshape(r, i64([2,6,2])) b = MatMul(a, f32(normal(2,4))) y = Reshape(b, i64([6,8]))",
-                "the rows are cut otherwise",
-            ),
-            (
-                "other",
-                "a = Reshape(r, i64([2,3,4])) b = MatMul(a, f32(normal(4,5))) y = Reshape(b, i64([3,10]))",
-                "the result has another shape",
             ),
         ],
     ),

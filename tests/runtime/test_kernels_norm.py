@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 from kernel_oracle import assert_close, check, run_kernel
 
+from optimizer.io import parse
+from optimizer.runtime import Session
+
 
 def _normal(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
@@ -68,6 +71,15 @@ def test_batch_norm_training(opset: int) -> None:
     assert_close(y, expected.astype(np.float32))
     assert_close(new_mean, (0.7 * mean + 0.3 * batch_mean).astype(np.float32))
     assert_close(new_var, (0.7 * abs(var) + 0.3 * batch_var).astype(np.float32))
+
+
+def test_batch_norm_training_forgets_the_batch_before() -> None:
+    text = "g (float[N,3,5] x) => (y) { y, m, v = BatchNormalization<training_mode=1>(x, k, k, k, k) }"
+    model = parse(f'<ir_version: 8, opset_import: ["": 15]> {text}', {"k": np.ones(3, np.float32)})
+    session = Session(model)
+    for seed in range(2):
+        y = session.run({"x": _normal(4, 3, 5, seed=seed) * (seed + 1)})["y"]
+        assert_close(y.std((0, 2)), np.ones(3, np.float32), 10)
 
 
 def test_batch_norm_15_takes_statistics_of_another_dtype() -> None:

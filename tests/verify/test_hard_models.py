@@ -193,7 +193,7 @@ def test_a_run_that_breaks_off_leaves_nothing_behind(tmp_path: Path, monkeypatch
     def broken(*_: object) -> None:
         raise RuntimeError("no report today")
 
-    monkeypatch.setattr("optimizer.workflow.collect", broken)
+    monkeypatch.setattr("optimizer.workflow.single_run.collect", broken)
     with pytest.raises(RuntimeError, match="no report today"):
         optimizer.optimize(data(HIDDEN), output=tmp_path / "out.onnx")
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Slices: Python's, counted from either end, forwards or backwards."""
+"""Slices, counted from either end, forwards or backwards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optimizer.analysis.dims import Dim
 from optimizer.analysis.fact import UNKNOWN, Fact
 from optimizer.analysis.registry import infer
 
-__all__ = ["slice_length"]
+__all__ = ["slice_length", "span_of_slice"]
 
 END = 2**31 - 1
 """From here on, a bound of a slice is past the end of any axis."""
@@ -55,10 +55,11 @@ def _slice(context: InferContext, axes: list[int], cuts: Sequence[Cut]) -> Fact:
     for axis, (start, end, step) in zip(axes, cuts, strict=True):
         axis = normal_axis(axis, len(shape))
         shape[axis] = slice_length(shape[axis], start, end, step, context.facts.is_size)
-        if start is None or end is None or None in (start.value, end.value, step):
+        size, first, last = (None if d is None else d.value for d in (fact.shape[axis], start, end))
+        if size is None or first is None or last is None or step is None:
             static = False
         else:
-            where[axis] = slice(start.value, end.value, step)
+            where[axis] = span_of_slice(first, last, step, size)
     value = fact.value.moved(lambda a: a[tuple(where)]) if fact.value is not None and static else None
     return Fact(fact.dtype, tuple(shape), value)
 
@@ -70,17 +71,20 @@ def slice_length(
     step: int | None,
     is_size: Callable[[Dim], bool] = lambda dim: dim.bounds[0] >= 0,
 ) -> Dim:
-    """Number of elements of ``dim`` that a slice takes, with ONNX's clamping (that of Python)."""
+    """Number of elements of ``dim`` that a slice takes."""
     if start is None or end is None or not step:
         return Dim.fresh("slice")
     if step < 0 and end.value is not None and end.value >= END:
         return Dim.fresh("slice")  # nothing by the text; runtimes go on to the first element
     if dim.value is not None and start.value is not None and end.value is not None:
-        return Dim.of(len(range(*slice(start.value, end.value, step).indices(dim.value))))
+        span = span_of_slice(start.value, end.value, step, dim.value)
+        return Dim.of(len(range(*span.indices(dim.value))))
     if step < 0:
         if start.value is None or end.value is None:
             return Dim.fresh("slice")
         top = dim - 1 if start.value >= END else _backwards(dim, start.value)
+        if start.value < -1:
+            top = maximum(top, minimum(dim - 1, 0))
         bottom = Dim.of(-1) if end.value <= -END else _backwards(dim, end.value)
         return maximum((top - bottom).ceil_div(-step), 0)
     to_end = end.value is not None and end.value >= END
@@ -91,6 +95,20 @@ def slice_length(
     if first is None or last is None:
         return Dim.fresh("slice")
     return maximum(last - first, 0).ceil_div(step)
+
+
+def span_of_slice(start: int, end: int, step: int, size: int) -> slice:
+    """What a Slice takes of an axis of known size, as Python says it.
+
+    The two differ where a Slice counts down from before the first element: it takes that one.
+    """
+    start, end = (bound + size if bound < 0 else bound for bound in (start, end))
+    if step > 0:
+        return slice(max(0, min(start, size)), max(0, min(end, size)), step)
+    if not size:
+        return slice(0, 0)
+    start, end = max(0, min(start, size - 1)), max(-1, min(end, size - 1))
+    return slice(start, None if end < 0 else end, step)
 
 
 def _backwards(dim: Dim, bound: int) -> Dim:

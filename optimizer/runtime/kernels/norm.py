@@ -32,9 +32,14 @@ def _affine(
     mean: Array,
     var: Array,
     out: Array | None = None,
+    given: bool = True,
 ) -> Array:
-    """scale * (x - mean) / sqrt(var + epsilon) + bias as one multiplication and one addition."""
-    dtype, constant = compute_dtype(x.dtype), call.constant(1, 2, 3, 4)
+    """scale * (x - mean) / sqrt(var + epsilon) + bias as one multiplication and one addition.
+
+    Args:
+        given: mean and variance are the inputs, not statistics of this batch.
+    """
+    dtype, constant = compute_dtype(x.dtype), given and call.constant(1, 2, 3, 4)
     plane = x.shape[2:] if scale.ndim == 1 and x.ndim > 2 else ()
     spread = plane if constant and math.prod(plane) <= SMALL_PLANE else ()
 
@@ -42,7 +47,7 @@ def _affine(
         line = _line(scale, bias, mean, var, call.attr("epsilon", 1e-5)).astype(dtype)
         return np.ascontiguousarray(np.broadcast_to(_over(line, spread), (*line.shape, *spread)))
 
-    line = call.derived_of((1, 2, 3, 4), (dtype, spread), line_of)
+    line = call.derived_of((1, 2, 3, 4), (dtype, spread), line_of) if given else line_of()
     wide = widen(x)
     y = np.empty_like(wide, order="C") if out is None else out
     if spread or not plane:
@@ -127,7 +132,7 @@ def _trained(
     axes = (0, *range(2, x.ndim)) if call.attr("spatial", 1) else (0,)
     wide = widen(x).astype(np.float64, copy=False)
     batch_mean, batch_var = wide.mean(axes), wide.var(axes)
-    y = _affine(call, x, scale, bias, batch_mean, batch_var)
+    y = _affine(call, x, scale, bias, batch_mean, batch_var, given=False)
     momentum = call.attr("momentum", 0.9)
     running = [
         (widen(old).astype(np.float64) * momentum + new * (1 - momentum)).astype(old.dtype)

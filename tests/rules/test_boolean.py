@@ -1,4 +1,4 @@
-"""Logic in more words than it needs, and where one number is as good as another."""
+"""Truth compared with truth, choices of true and false, negations."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from dataclasses import replace
 from harness import Setup, rows, table_test
 
 from optimizer.rewrite import Settings
-from passes.truth import (
+from passes.boolean import (
     choose_once,
     drop_choice_of_truth,
     drop_comparison_with_truth,
-    drop_monotone_before_argmax,
     drop_repeated_truth,
-    drop_softmax_before_topk,
-    fold_softmax_of_one,
     negate_once,
 )
 
@@ -79,60 +76,6 @@ ROWS = [
         ],
         [("stretched", "a = Where(v, o, z) y = Where(v, a, o)", "a part may stretch the result")],
     ),
-    *rows(
-        drop_monotone_before_argmax,
-        X,
-        [
-            ("sigmoid", "a = Sigmoid(x) y = ArgMax<axis=1>(a)", "y = ArgMax<axis=1>(x)"),
-            ("scale", "a = Mul(x, f32(2)) y = ArgMax<axis=1>(a)", "y = ArgMax<axis=1>(x)"),
-            ("shift", "a = Sub(x, f32(2)) y = ArgMax<axis=1>(a)", "y = ArgMax<axis=1>(x)"),
-        ],
-        [
-            ("negative", "a = Div(x, f32(-2)) y = ArgMax<axis=1>(a)", "the order is turned around"),
-            ("not-a-number", "a = Sqrt(x) y = ArgMax<axis=1>(a)", "it may be negative, and NaN then"),
-            ("vector", "a = Add(x, f32([1,2,3,4])) y = ArgMax<axis=1>(a)", "it is not one number"),
-            (
-                "stretched",
-                "a = Add(o, f32([[1],[2]])) y = ArgMax<axis=1>(a)",
-                "a constant stretches the operand",
-            ),
-            ("integers", "a = Mul(i, i32(2)) y = ArgMax<axis=1>(a)", "not a float"),
-        ],
-    ),
-    *rows(
-        drop_softmax_before_topk,
-        X,
-        [("places", "a = Softmax(x) b2, y = TopK(a, i64([2]))", "b2, y = TopK(x, i64([2]))")],
-        [
-            ("numbers", "a = Softmax(x) y, y2 = TopK(a, i64([2]))", "the numbers are read"),
-            (
-                "axis",
-                "a = Softmax<axis=0>(x) b2, y = TopK(a, i64([2]))",
-                "the softmax runs over another axis",
-            ),
-            ("smallest", "a = Softmax(x) b2, y = TopK<largest=0>(a, i64([2]))", "the smallest are asked for"),
-        ],
-    ),
-    *rows(
-        drop_softmax_before_topk,
-        OLD,
-        [],
-        [("old", "a = Softmax(x) b2, y = TopK(a, i64([2]))", FLATTENS)],
-    ),
-    *rows(
-        fold_softmax_of_one,
-        X,
-        [
-            ("softmax", "a = Softmax(k) y = Add(a, k)", "y = Add(f32([[1],[1],[1]]), k)"),
-            ("logsoftmax", "a = LogSoftmax<axis=1>(k) y = Add(a, k)", "y = Add(f32([[0],[0],[0]]), k)"),
-        ],
-        [
-            ("unknown", "y = Softmax<axis=0>(x)", "the shape is not known"),
-            ("several", "y = Softmax<axis=0>(k)", "there is more than one"),
-        ],
-    ),
-    *rows(fold_softmax_of_one, OLD, [], [("old", "y = Softmax(k)", FLATTENS)]),
-    *rows(fold_softmax_of_one, SMALL, [], [("budget", "y = Softmax(k)", "the growth budget is used up")]),
 ]
 
 test_rows = table_test(ROWS)

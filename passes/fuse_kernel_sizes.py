@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
-from optimizer.ir import Node, Value
+from optimizer.ir import Value
 from optimizer.rewrite import Match, P, Refusal, Rewriter, graph_optimizer
 from passes.affine import require_room
-from passes.fuse_branches import place_of
+from passes.fuse_branches import place_of, without_kernel_shape
 from passes.fuse_siblings import Branch, branch_of
 from passes.known import constant_of, rank_of
 
@@ -61,12 +60,10 @@ def _merged(m: Match, rw: Rewriter, one: Branch, other: Branch) -> Value:
     require_room(m, like, added)
     bias = np.concatenate(biases)
     new_bias = rw.const(bias, like=like) if bias.any() else None
-    made = rw.op.Conv(large.inputs[0], rw.const(np.concatenate(parts)), new_bias, **_of_any_kernel(large))
+    made = rw.op.Conv(
+        large.inputs[0], rw.const(np.concatenate(parts)), new_bias, **without_kernel_shape(large)
+    )
     if activation is None:
         return made
     behind: Value = getattr(rw.op, activation.op_type)(made, **activation.attributes)
     return behind
-
-
-def _of_any_kernel(conv: Node) -> dict[str, Any]:
-    return {name: value for name, value in conv.attributes.items() if name != "kernel_shape"}

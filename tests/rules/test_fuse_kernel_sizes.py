@@ -6,7 +6,7 @@ import numpy as np
 from harness import Setup, rows, table_test
 
 from optimizer.rewrite import Settings
-from passes.fuse_fire import merge_joined_convs_of_two_sizes
+from passes.fuse_kernel_sizes import merge_joined_convs_of_two_sizes
 
 NODES = Setup(
     "float[N,4,6,6] x, float[N,4,6,6] z",
