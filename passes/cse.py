@@ -21,10 +21,21 @@ def share(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool:
     O(nodes), and the bytes of constants that could be equal.
     """
     changed = _share_constants(ctx, path, graph)
+    alone: dict[Hashable, Node | None] = {}
     numbers: dict[Hashable, Node] = {}
     for key_in_order in [node.id for node in graph.topological()]:
         node = graph.node(key_in_order)
-        key = None if ctx.is_kept(node) else key_of(graph, node)
+        if ctx.is_kept(node):
+            continue
+        # Most nodes are the only one of their operator that reads these inputs; attributes need no look then.
+        form = node.op_type, node.domain, _in_any_order(node)
+        if form not in alone:
+            alone[form] = node
+            continue
+        earlier, alone[form] = alone[form], None
+        if earlier is not None and (key := key_of(graph, earlier)) is not None:
+            numbers[key] = earlier
+        key = key_of(graph, node)
         if key is None:
             continue
         first = numbers.setdefault(key, node)
@@ -69,11 +80,15 @@ def key_of(graph: Graph, node: Node) -> Hashable | None:
         if plain is None:
             return None
         attributes[name] = plain
-    inputs = node.inputs
-    if node.op_type in COMMUTATIVE and not node.domain:
-        inputs = tuple(sorted(inputs, key=lambda v: (-1, -1) if v is None else v))
     named = tuple(sorted(attributes.items()))
-    return node.domain, node.op_type, inputs, named, len(node.outputs)
+    return node.domain, node.op_type, _in_any_order(node), named, len(node.outputs)
+
+
+def _in_any_order(node: Node) -> tuple[Value | None, ...]:
+    """The inputs, sorted where their order does not matter."""
+    if node.op_type not in COMMUTATIVE or node.domain:
+        return node.inputs
+    return tuple(sorted(node.inputs, key=lambda v: (-1, -1) if v is None else v))
 
 
 def fingerprint(body: Graph, captures: tuple[Value, ...]) -> Hashable:

@@ -39,7 +39,7 @@ def _sweep(ctx: Context, graph: Graph) -> None:
     _drop_annotations(graph)
     for node in reversed(graph.topological()):
         if not ctx.is_kept(node):
-            if not graph.users(node.id):
+            if not graph.fan_out(node.id):
                 graph.erase(node)
                 continue
             if node.bodies:

@@ -23,7 +23,8 @@ def share(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool:
     owners = [node.id for node in graph.topological() if node.bodies and not node.domain]
     if not owners:
         return False
-    computed = _computed(graph)
+    inside = {node.op for key in owners for _, body in graph.node(key).bodies for node in body.nodes}
+    computed = _computed(graph, inside)
     changed = False
     for key in owners:
         owner = graph.node(key)
@@ -38,10 +39,11 @@ def share(ctx: Context, path: tuple[str, ...], graph: Graph) -> bool:
     return changed
 
 
-def _computed(graph: Graph) -> Computed:
+def _computed(graph: Graph, ops: set[str]) -> Computed:
+    """Those of ``ops`` alone: a key holds a hash of each constant that is read."""
     found: Computed = {}
     for node in graph.topological():
-        key = _key(graph, node, {})
+        key = _key(graph, node, {}) if node.op in ops else None
         if key is not None:
             found.setdefault(key, node)
     return found

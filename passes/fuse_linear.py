@@ -173,7 +173,7 @@ def _require_fits(m: Match, bias: Value, product: Value) -> None:
 # -------------------------------------------------------------------- Transpose
 
 
-@graph_optimizer(P.Gemm(P.Transpose("a", name="transpose"), "b", P.maybe("c"), name="gemm"), tag="E0")
+@graph_optimizer(P.Gemm(P.Transpose("a", name="transpose"), "b", P.maybe("c"), name="gemm"), tag="E2")
 def fold_transpose_into_gemm_left(m: Match, rw: Rewriter) -> Value:
     """Gemm(Transpose(a), b, c) -> Gemm(a, b, c, transA=not transA)"""
     _require_swap(m, m.a)
@@ -182,7 +182,7 @@ def fold_transpose_into_gemm_left(m: Match, rw: Rewriter) -> Value:
     return made
 
 
-@graph_optimizer(P.Gemm("a", P.Transpose("b", name="transpose"), P.maybe("c"), name="gemm"), tag="E0")
+@graph_optimizer(P.Gemm("a", P.Transpose("b", name="transpose"), P.maybe("c"), name="gemm"), tag="E2")
 def fold_transpose_into_gemm_right(m: Match, rw: Rewriter) -> Value:
     """Gemm(a, Transpose(b), c) -> Gemm(a, b, c, transB=not transB)"""
     _require_swap(m, m.b)

@@ -146,7 +146,8 @@ def merge_pads(m: Match, rw: Rewriter) -> Value:
     rank = rank_of(m, m.x)
     a, b = padding_of(m, m.first, rank), padding_of(m, m.second, rank)
     m.require(a.mode == b.mode and a.mode in ("constant", "edge"), "they pad in different ways")
-    m.require(a.mode == "edge" or a.value == b.value, "they pad with different values")
+    same = repr(a.value) == repr(b.value)  # tells 0 from -0
+    m.require(a.mode == "edge" or same, "they pad with different values")
     m.require(a.is_growing and b.is_growing, "one of them crops")
     total = [p + q for p, q in zip((*a.before, *a.after), (*b.before, *b.after), strict=True)]
     if m.opset() < 11:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from optimizer.ir import DType, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
 from passes.idiom_activation import EXP_OF_MINUS_X, ONE, ZERO
@@ -50,6 +52,7 @@ def fuse_celu(m: Match, rw: Rewriter) -> Value:
     outer = _number(m, "outer", float(m.elu.attr("gamma", 1.0)))
     product = outer / inner if m.scaled.op_type == "Div" and inner else outer * inner
     m.require(abs(product - 1) < ROUNDED and m.elu.attr("alpha", 1.0) == 1, "the factors do not cancel")
+    m.require(outer > 0, "the factors are negative")
     return rw.op.Celu(m.x, alpha=as_stored(outer))
 
 
@@ -148,6 +151,7 @@ def _number(m: Match, name: str, absent: float) -> float:
         return absent
     array = m.f64(getattr(m, name))
     m.require(array.size == 1, "the constants are not scalars")
+    m.require(np.isfinite(array).all(), "a constant is not finite")
     return as_stored(float(array.reshape(())))
 
 

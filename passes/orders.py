@@ -30,10 +30,14 @@ Labels = dict[int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """One piece of data: who makes it and who reads it, each an operator or, for others, an order."""
+    """One piece of data: who makes it and who reads it, each an operator or, for others, an order.
+
+    Attributes:
+        ordered: its axes as they lie in each of the orders considered.
+    """
 
     root: Value
-    axes: Axes
+    ordered: tuple[Axes, ...]
     maker: int | Axes
     readers: tuple[int | Axes, ...]
 
@@ -48,9 +52,9 @@ class Orders:
 
     def __init__(self, graph: Graph, region: Region, orders: Sequence[Order]) -> None:
         self._graph, self._region, self.orders = graph, region, tuple(orders)
-        self._ordered: dict[tuple[Axes, int], Axes] = {}
+        self._known_perms: dict[Axes, list[Perm | None]] = {}
         groups = Groups(graph, region)
-        self._perms = {key: [self._perms_of(key, order) for order in orders] for key in region.operators}
+        self._perms = {key: self._perms_of(key) for key in region.operators}
         self.home: Labels = {}
         for key, perms in self._perms.items():
             found = [
@@ -64,15 +68,21 @@ class Orders:
         """How an operator's data and its result are permuted; ``None`` where it cannot run so."""
         return self._perms[key][label]
 
-    def _perms_of(self, key: int, order: Order) -> tuple[Perm, Perm] | None:
+    def _perms_of(self, key: int) -> list[tuple[Perm, Perm] | None]:
         node, role = self._graph.node(key), self._region.operators[key]
-        perms = (
-            perm_to(self._region.axes(self._region.data_of(node)), order),
-            perm_to(self._region.axes(node.value()), order),
-        )
-        if perms[0] is None or perms[1] is None or not role.admits(perms[0], perms[1]):
-            return None
-        return perms[0], perms[1]
+        data = self._perms_to(self._region.axes(self._region.data_of(node)))
+        result = self._perms_to(self._region.axes(node.value()))
+        return [
+            None if p is None or q is None or not role.admits(p, q) else (p, q)
+            for p, q in zip(data, result, strict=True)
+        ]
+
+    def _perms_to(self, axes: Axes) -> list[Perm | None]:
+        """What brings the axes into each order."""
+        found = self._known_perms.get(axes)
+        if found is None:
+            found = self._known_perms[axes] = [perm_to(axes, order) for order in self.orders]
+        return found
 
     def _group(self, groups: Groups, root: Value) -> _Group:
         def party(key: int | None, value: Value) -> int | Axes:
@@ -80,15 +90,14 @@ class Orders:
 
         made = party(root.node if root.node in self._region.operators else None, root)
         readers = [party(groups.reader_in_region(use), value) for value, use in groups.readers[root]]
-        return _Group(root, self._region.axes(root), made, tuple(dict.fromkeys(readers)))
+        axes = self._region.axes(root)
+        ordered = tuple([self.in_order(axes, label) for label in range(len(self.orders))])
+        return _Group(root, ordered, made, tuple(dict.fromkeys(readers)))
 
     def in_order(self, axes: Axes, label: int) -> Axes:
         """The axes as they lie in an order."""
-        key = axes, label
-        if key not in self._ordered:
-            perm = perm_to(axes, self.orders[label])
-            self._ordered[key] = axes if perm is None else tuple(axes[i] for i in perm)
-        return self._ordered[key]
+        perm = self._perms_to(axes)[label]
+        return axes if perm is None else tuple([axes[i] for i in perm])
 
     # ---------------------------------------------------------------- what a choice costs
 
@@ -102,7 +111,7 @@ class Orders:
         return found
 
     def _order(self, group: _Group, party: int | Axes, labels: Labels) -> Axes:
-        return self.in_order(group.axes, labels[party]) if isinstance(party, int) else party
+        return group.ordered[labels[party]] if isinstance(party, int) else party
 
     # ---------------------------------------------------------------- choosing
 
@@ -141,12 +150,18 @@ class Orders:
         self, labels: Labels, label: int, weight: Callable[[Value], int], own: Callable[[int, int], int]
     ) -> Labels:
         """The best choice in which every operator keeps its label or takes this one."""
-        net = _Net({key for key, now in labels.items() if now != label and self._perms[key][label]})
+        movable = {key for key, now in labels.items() if now != label and self._perms[key][label]}
+        if not movable:
+            return labels
+        net = _Net(movable)
         for key in net.movable:
             net.prefer(key, own(key, labels[key]), own(key, label))
         for group in self._groups:
-            orders = [self._order(group, party, labels) for party in (group.maker, *group.readers)]
-            net.add(group, orders[0], orders[1:], self.in_order(group.axes, label), weight(group.root))
+            parties = group.maker, *group.readers
+            if movable.isdisjoint(parties):
+                continue  # it costs the same whatever moves
+            orders = [self._order(group, party, labels) for party in parties]
+            net.add(group, orders[0], orders[1:], group.ordered[label], weight(group.root))
         moved = net.moved()
         return {key: label if key in moved else now for key, now in labels.items()}
 

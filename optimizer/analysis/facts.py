@@ -197,6 +197,8 @@ class Facts(Inference):
     def tighten(self, value: Value, fact: Fact) -> None:
         """Adds a statement about ``value``, such as what was known of a value that it replaces."""
         before = self.of(value)
+        if fact is before or fact == before:
+            return
         fault = conflict(before, fact)
         if fault:
             self._warn(self.graph.node(value), f"two facts about its output contradict each other: {fault}")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from networkx import ancestors
-
 from optimizer.analysis.elements import Elements
 from optimizer.analysis.fact import Fact
-from optimizer.ir import Node, Value
+from optimizer.ir import Graph, Node, Value
 
 if TYPE_CHECKING:
     from optimizer.analysis.facts import Facts
@@ -22,7 +20,7 @@ MAX_SUPPOSED = 16
 def settle(facts: Facts) -> None:
     """Infers everything in the scope, repeatedly, with what must hold for it to run."""
     graph = facts.graph
-    facts.needed = frozenset(ancestors(graph.dag, graph.sink.id))
+    facts.needed = _needed(graph)
     for _ in range(MAX_ROUNDS):
         before = facts.equations.version
         facts.refresh()
@@ -39,7 +37,9 @@ def decide_conditions(facts: Facts) -> None:
 
     A branch may give a tensor of a rank that nothing behind it can take: that way is never gone.
     """
-    needed = frozenset(ancestors(facts.graph.dag, facts.graph.sink.id))
+    if "If" not in facts.graph.op_types:
+        return
+    needed = _needed(facts.graph)
     looked_at: set[Value] = set()
     for node in facts.graph.topological():
         condition = node.inputs[0] if node.op == "If" and node.id in needed else None
@@ -58,6 +58,18 @@ def decide_conditions(facts: Facts) -> None:
         if len(works) == 1:
             facts.tighten(condition, Fact(fact.dtype, fact.shape, Elements.of(works, sizes)))
             facts.spread(condition)
+
+
+def _needed(graph: Graph) -> frozenset[int]:
+    """The vertices that an output depends on."""
+    stack = [value.node for value in graph.outputs]
+    found = set(stack)
+    while stack:
+        for value in graph.node(stack.pop()).operands:
+            if value is not None and value.node not in found:
+                found.add(value.node)
+                stack.append(value.node)
+    return frozenset(found)
 
 
 def _is_open(facts: Facts, node: Node, condition: Value) -> bool:

@@ -108,12 +108,10 @@ def _optimize(source: Path, output: Path, options: dict[str, Any]) -> None:
     quiet = options["quiet"]
     for name in filter(None, (options["report"], options["save_log"])):
         _check_folder(Path(name))
-    console = _console()
-    instruments, timing = _instruments(options, console)
+    instruments, timing = _instruments(options)
     explainer = Explainer()
-    if options["why_not"] or options["explain"]:
-        instruments.append(explainer)
-    with _progress(console, quiet or not sys.stderr.isatty()) as progress:
+    instruments.append(explainer)  # unasked too: it holds what would else be taken apart before the end
+    with _progress(quiet or not sys.stderr.isatty()) as progress:
         result = optimize(
             source, output=output, instruments=instruments, progress=progress, **_keywords(options)
         )
@@ -122,7 +120,7 @@ def _optimize(source: Path, output: Path, options: dict[str, Any]) -> None:
     if options["report"]:
         Path(options["report"]).write_text(result.report.to_json(), encoding="utf-8")
     if not quiet:
-        _print(result.report, console, options)
+        _print(result.report, options)
     answers = [*map(explainer.why_not, options["why_not"]), *map(explainer.explain, options["explain"])]
     for misses in answers:
         for miss in misses[:MAX_MISSES]:
@@ -172,7 +170,7 @@ def _keywords(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _instruments(options: dict[str, Any], console: Console) -> tuple[list[Instrument], TimePasses | None]:
+def _instruments(options: dict[str, Any]) -> tuple[list[Instrument], TimePasses | None]:
     from optimizer.api import steps_of
     from optimizer.rewrite import PrintAfter, TimePasses
 
@@ -180,16 +178,17 @@ def _instruments(options: dict[str, Any], console: Console) -> tuple[list[Instru
     if options["print_after"]:
         named = options["print_after"]
         wanted = (named,) if named == "all" else (named, *steps_of(named))
-        instruments.append(PrintAfter(wanted, lambda text: console.print(text, markup=False)))
+        instruments.append(PrintAfter(wanted, lambda text: _console().print(text, markup=False)))
     timing = TimePasses() if options["time_passes"] or options["report"] else None
     if timing is not None:
         instruments.append(timing)
     return instruments, timing
 
 
-def _print(report: Report, console: Console, options: dict[str, Any]) -> None:
+def _print(report: Report, options: dict[str, Any]) -> None:
     from optimizer.report import table
 
+    console = _console()
     report.warnings = [spelled(warning) for warning in report.warnings]
     table.print_report(report, console, verbose=options["verbose"])
     if options["time_passes"]:
@@ -207,10 +206,12 @@ def _console() -> Console:
 class _progress:
     """A spinner on the terminal that says which phase is running; silent elsewhere."""
 
-    def __init__(self, console: Console, silent: bool) -> None:
-        from rich.console import Console
+    def __init__(self, silent: bool) -> None:
+        self._status = None
+        if not silent:
+            from rich.console import Console
 
-        self._status = None if silent else Console(stderr=True).status("load")
+            self._status = Console(stderr=True).status("load")
 
     def __enter__(self) -> Any:
         if self._status is None:

@@ -73,9 +73,9 @@ def _fault(graph: Graph, node: Node, version: int, check_types: bool) -> str:
         node.op_type,
         node.domain,
         version,
-        tuple(value is not None for value in node.inputs),
+        tuple([value is not None for value in node.inputs]),
         len(node.outputs),
-        tuple((name, attribute.kind) for name, attribute in node.attributes.items()),
+        tuple([(name, attribute.kind) for name, attribute in node.attributes.items()]),
     )
     if fault := _fault_of_form(form):
         return fault
@@ -83,7 +83,7 @@ def _fault(graph: Graph, node: Node, version: int, check_types: bool) -> str:
         return fault
     if not check_types:
         return ""
-    types = tuple(_certain_type(graph, value) for value in node.inputs)
+    types = tuple([_certain_type(graph, value) for value in node.inputs])
     return _fault_of_types(node.op_type, node.domain, version, types) if any(types) else ""
 
 

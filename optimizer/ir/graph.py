@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,8 +30,7 @@ from optimizer.ir.queries import GraphQueries
 from optimizer.ir.tensor import Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One vertex before and after: added (no before), erased (no after) or changed."""
 
     before: Node | None
@@ -155,7 +154,7 @@ class Graph(GraphQueries):
             user = self.node(user_id)
             operands = [new if i in slots else v for i, v in enumerate(user.operands)]
             split = len(user.inputs)
-            captures = tuple(v for v in operands[split:] if v is not None)
+            captures = tuple([v for v in operands[split:] if v is not None])
             self._write(user, user.reading(tuple(operands[:split]), captures))
         if chosen and not self.has_uses(old) and old != new:
             self._take_over_declaration(old, new)
@@ -243,10 +242,10 @@ class Graph(GraphQueries):
             self._dag.remove_node(node.id)
             self._count(node.op_type, -1)
             self._track_interface(node, present=False)
-        if after is not None and after.attributes and after.bodies:
-            self._owners.add(node.id)
-        elif after is None:
+        if after is None:
             self._owners.discard(node.id)
+        elif after.attributes and after.bodies:
+            self._owners.add(node.id)
         if before is None or after is None or before.operands != after.operands:
             self._order = None
         self._operators = None
@@ -259,16 +258,23 @@ class Graph(GraphQueries):
         """Makes the edges into ``key`` match its operands; ``slots`` holds (operand, output)."""
         if old == new:
             return
-        slots: dict[int, list[tuple[int, int]]] = {}
+        slots: dict[int, tuple[tuple[int, int], ...]] = {}
         for slot, value in enumerate(new):
             if value is not None:
-                slots.setdefault(value.node, []).append((slot, value.output))
+                source, output = value
+                if source not in self._vertices:
+                    raise InvalidGraph(
+                        f"vertex {key} reads vertex {source}, which graph '{self.name}' has not"
+                    )
+                slots[source] = (*slots.get(source, ()), (slot, output))
         for source in {v.node for v in old if v is not None} - slots.keys():
             self._dag.remove_edge(source, key)
-        for source, pairs in slots.items():
-            if source not in self._vertices:
-                raise InvalidGraph(f"vertex {key} reads vertex {source}, which graph '{self.name}' has not")
-            self._dag.add_edge(source, key, slots=tuple(pairs))
+        for source, read in slots.items():
+            edge = self._successors[source].get(key)
+            if edge is None:
+                self._dag.add_edge(source, key, slots=read)
+            else:
+                edge["slots"] = read
 
     def _count(self, op_type: str, change: int) -> None:
         count = self._population[op_type] + change
@@ -292,9 +298,12 @@ class Graph(GraphQueries):
         source, target = self.node(old.node), self.node(new.node)
         if target.outputs[new.output].name or not source.outputs[old.output].name:
             return
-        self.set_attrs(target, outputs=_with(target.outputs, new.output, source.outputs[old.output]))
+        self._write(target, target.declaring(_with(target.outputs, new.output, source.outputs[old.output])))
         if source.is_operator:
-            self.set_attrs(source, outputs=_with(source.outputs, old.output, ValueInfo()))
+            self._write(source, source.declaring(_with(source.outputs, old.output, _ANONYMOUS)))
+
+
+_ANONYMOUS = ValueInfo()
 
 
 def _with(infos: tuple[ValueInfo, ...], index: int, info: ValueInfo) -> tuple[ValueInfo, ...]:

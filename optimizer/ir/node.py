@@ -212,6 +212,21 @@ class Node:
             self.origin,
         )
 
+    def declaring(self, outputs: tuple[ValueInfo, ...]) -> Node:
+        """This vertex with other declarations of its outputs."""
+        return Node(
+            self.id,
+            self.op_type,
+            self.domain,
+            self.inputs,
+            self.attributes,
+            outputs,
+            self.captures,
+            self.overload,
+            self.name,
+            self.origin,
+        )
+
     def value(self, index: int = 0) -> Value:
         """Output ``index`` as a value."""
         return Value(self.id, index)

@@ -173,6 +173,10 @@ class GraphQueries:
         users = self._successors[key]
         return sorted(users) if len(users) > 1 else list(users)
 
+    def fan_out(self, key: int) -> int:
+        """How many vertices read any output of vertex ``key``. O(1)."""
+        return len(self._successors[key])
+
     def only_use(self, value: Value) -> Use | None:
         """The one use of ``value``, or ``None`` where it has no use or several. O(1)."""
         found = None

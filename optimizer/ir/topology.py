@@ -23,8 +23,6 @@ def topological_order(graph: GraphQueries) -> list[int]:
     vertices = graph._vertices
     sink = graph.sink.id
     keys = [*(key for key in sorted(vertices) if key != sink), sink]  # the sink is the first ever made
-    if all(v is None or v.node < key for key in keys[:-1] for v in vertices[key]["node"].operands):
-        return keys
     order: list[int] = []
     done: set[int] = set()
     open_: set[int] = set()
@@ -35,7 +33,10 @@ def topological_order(graph: GraphQueries) -> list[int]:
             if key in done:
                 stack.pop()
                 continue
-            missing = [v.node for v in vertices[key]["node"].operands if v is not None and v.node not in done]
+            node = vertices[key]["node"]
+            missing = [v[0] for v in node.inputs if v is not None and v[0] not in done]
+            if node.captures:
+                missing += [v[0] for v in node.captures if v[0] not in done]
             if not missing:
                 stack.pop()
                 open_.discard(key)

@@ -221,7 +221,7 @@ class Context:
         stack = [key]
         while stack:
             key = stack.pop()
-            if key not in graph or graph.users(key):
+            if key not in graph or graph.fan_out(key):
                 continue
             node = graph.node(key)
             removable = (node.is_operator and not self.is_kept(node)) or node.op_type == "Constant"

@@ -18,7 +18,7 @@ from optimizer.rewrite.match import Match
 from optimizer.rewrite.matcher import Matcher
 from optimizer.rewrite.pattern import Op
 from optimizer.rewrite.rewriter import Rewriter
-from optimizer.rewrite.rule import Refusal, Rule
+from optimizer.rewrite.rule import Alternative, Refusal, Rule
 
 FAN_OUT = 64
 """Users of a value with more readers than this are not re-queued one by one; the sweep finds them."""
@@ -48,33 +48,52 @@ Candidates: TypeAlias = tuple[tuple[Rule, Sequence[Op]], ...]
 
 
 class RuleIndex:
-    """Rules by the operator they are rooted at, in the order given."""
+    """Rules by the operator they are rooted at, in the order given.
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
-        self._by_root: dict[tuple[str, str], list[Rule]] = {}
-        self._candidates: dict[tuple[str, str, frozenset[str], frozenset[str]], Candidates] = {}
-        for rule in rules:
-            for root in dict.fromkeys(rule.roots):
-                self._by_root.setdefault(root, []).append(rule)
-        self._reach = {root: max(rule.depth for rule in found) for root, found in self._by_root.items()}
+    Args:
+        present: the op types of the graph; rules that need others are left out. All of them by default.
+    """
+
+    def __init__(self, rules: Iterable[Rule], present: frozenset[str] | None = None) -> None:
+        self._rules = tuple(rules)
+        self._by_root: dict[tuple[str, str], dict[Rule, list[Alternative]]] = {}
+        self._reach: dict[tuple[str, str], int] = {}
+        self._among: dict[frozenset[str], RuleIndex] = {}
+        self._candidates: dict[tuple[str, str, frozenset[str]], Candidates] = {}
+        for rule in self._rules:
+            for alternative in rule.alternatives:
+                if present is None or alternative.may_occur(present):
+                    self._add(rule, alternative)
         self.depth = max(self._reach.values(), default=0)
+
+    def _add(self, rule: Rule, alternative: Alternative) -> None:
+        for op_type in alternative.term.ops:
+            root = alternative.term.domain, op_type
+            self._by_root.setdefault(root, {}).setdefault(rule, []).append(alternative)
+            self._reach[root] = max(alternative.depth, self._reach.get(root, 0))
+
+    def among(self, present: frozenset[str]) -> RuleIndex:
+        """What of it may match in a graph of these op types."""
+        found = self._among.get(present)
+        if found is None:
+            found = self._among[present] = RuleIndex(self._rules, present)
+        return found
 
     def reach(self, node: Node) -> int:
         """Operators on the longest path of any pattern rooted at ``node``; 0 where there is none."""
         return self._reach.get((node.domain, node.op_type), 0)
 
-    def candidates(self, node: Node, feeders: frozenset[str], present: frozenset[str]) -> Candidates:
-        """The rules that may match at ``node`` fed by these op types, each with its alternatives that may.
-
-        Args:
-            present: the op types of the graph.
-        """
-        key = node.domain, node.op_type, feeders, present
+    def candidates(self, node: Node, feeders: frozenset[str]) -> Candidates:
+        """The rules that may match at ``node`` fed by these op types, each with its alternatives that may."""
+        key = node.domain, node.op_type, feeders
         found = self._candidates.get(key)
         if found is None:
-            rules = self._by_root.get((node.domain, node.op_type), ())
-            tried = ((rule, rule.options_at(node.op_type, feeders, present)) for rule in rules)
-            found = self._candidates[key] = tuple((rule, options) for rule, options in tried if options)
+            rules = self._by_root.get((node.domain, node.op_type), {})
+            tried = (
+                (rule, [a.term for a in alternatives if a.may_match(node.op_type, feeders)])
+                for rule, alternatives in rules.items()
+            )
+            found = self._candidates[key] = tuple((rule, terms) for rule, terms in tried if terms)
         return found
 
 
@@ -91,7 +110,7 @@ class Driver:
         self._scope = scope
         self._rules = rules
         self._log = ctx.journal.touched[graph]
-        self._is_kept = ctx.is_kept if ctx.settings.keep else None
+        self._matcher = Matcher(graph, ctx.is_kept if ctx.settings.keep else None)
         self._queue: deque[int] = deque()
         self._queued: set[int] = set()
         self._recent: deque[str] = deque(maxlen=12)
@@ -100,13 +119,15 @@ class Driver:
         """Runs to the fixpoint. With ``seeds``, only what they can have enabled is looked at."""
         outcome = Outcome()
         limit = 1000 + 20 * len(self._graph)
-        if seeds is None:
-            self._enqueue(node.id for node in self._graph.topological() if self._rules.reach(node))
-        else:
+        rules = self._possible()
+        if seeds is None and rules.depth:
+            self._enqueue(node.id for node in self._graph.topological() if rules.reach(node))
+        elif seeds is not None:
             self._enqueue(self._reachable(seeds))
-        while self._queue:
-            if not self._step(outcome, limit):
-                return outcome
+        with _unchecked():
+            while self._queue:
+                if not self._step(outcome, limit):
+                    return outcome
         return outcome
 
     def sweep(self) -> Outcome:
@@ -125,9 +146,8 @@ class Driver:
         if key not in self._graph:
             return True
         node = self._graph.node(key)
-        feeders = frozenset([self._graph.node(value.node).op_type for value in node.inputs if value])
-        for rule, options in self._rules.candidates(node, feeders, self._graph.op_types):
-            mark = len(self._log)
+        mark = len(self._log)
+        for rule, options in self._candidates(node):
             if not self._try(rule, options, node):
                 continue
             outcome.fired += 1
@@ -142,6 +162,14 @@ class Driver:
             break
         return True
 
+    def _possible(self) -> RuleIndex:
+        """The rules that may match somewhere in the graph as it is now."""
+        return self._rules.among(self._graph.op_types)
+
+    def _candidates(self, node: Node) -> Candidates:
+        feeders = frozenset([self._graph.node(value.node).op_type for value in node.inputs if value])
+        return self._possible().candidates(node, feeders)
+
     def _try(self, rule: Rule, options: Sequence[Op], node: Node) -> bool:
         """Applies ``rule`` at ``node`` where one of the matches of ``options`` is not refused."""
         stats = self._ctx.stats[rule.name]
@@ -149,8 +177,7 @@ class Driver:
             return False
         start = time.perf_counter()
         try:
-            matcher = Matcher(self._graph, rule.constants, self._is_kept)
-            for bindings, nodes in matcher.matches(options, node):
+            for bindings, nodes in self._matcher.matches(options, node):
                 stats.tried += 1
                 if not self._ctx.allows(rule.name, self._scope, self._graph, node):
                     stats.refused["excluded: a check found it wrong here"] += 1
@@ -164,7 +191,7 @@ class Driver:
 
     def _apply(self, rule: Rule, bindings: dict[str, Any], nodes: tuple[Node, ...]) -> bool:
         try:
-            entry = self.attempt(rule, bindings, nodes)
+            entry = self._attempt(rule, bindings, nodes)
         except Refusal as refusal:
             self._ctx.stats[rule.name].refused[refusal.reason] += 1
             return False
@@ -172,12 +199,10 @@ class Driver:
 
     def matches(self, node: Node) -> Iterator[tuple[Rule, dict[str, Any], tuple[Node, ...]]]:
         """Every way in which a rule that may be applied matches at ``node``."""
-        feeders = frozenset([self._graph.node(value.node).op_type for value in node.inputs if value])
-        for rule, options in self._rules.candidates(node, feeders, self._graph.op_types):
+        for rule, options in self._candidates(node):
             allowed = self._ctx.allows(rule.name, self._scope, self._graph, node)
             if allowed and self._ctx.settings.admits(rule.tag):
-                matcher = Matcher(self._graph, rule.constants, self._is_kept)
-                for bindings, nodes in matcher.matches(options, node):
+                for bindings, nodes in self._matcher.matches(options, node):
                     yield rule, bindings, nodes
 
     def attempt(self, rule: Rule, bindings: dict[str, Any], nodes: tuple[Node, ...]) -> Application | None:
@@ -186,11 +211,14 @@ class Driver:
         Raises:
             Refusal: a precondition of the rule does not hold.
         """
+        with _unchecked():
+            return self._attempt(rule, bindings, nodes)
+
+    def _attempt(self, rule: Rule, bindings: dict[str, Any], nodes: tuple[Node, ...]) -> Application | None:
         match = Match(self._ctx, self._graph, bindings, nodes)
         rewriter = Rewriter(match)
         try:
-            with np.errstate(all="ignore"):  # a weight may overflow, or be NaN: the rule decides, not NumPy
-                replacement = rule.function(match, rewriter)
+            replacement = rule.function(match, rewriter)
             looked_around = match.looked_around
             with self._ctx.application(rule.name, self._graph, nodes[0], rule.tag, self._scope) as entry:
                 entry.pairs = rewriter.commit(self._ctx, replacement)
@@ -218,17 +246,19 @@ class Driver:
 
     def _reachable(self, seeds: Iterable[int]) -> list[int]:
         """The seeds and the users whose patterns reach up to them, each at most ``FAN_OUT`` a step."""
-        graph, rules = self._graph, self._rules
+        graph, rules = self._graph, self._possible()
+        found: list[int] = []
         level = [key for key in dict.fromkeys(seeds) if key in graph]
         seen = set(level)
-        found = [key for key in level if rules.reach(graph.node(key))]
-        for distance in range(1, rules.depth):
-            near: list[int] = []
-            for key in level:
-                users = graph.users(key)
-                if len(users) <= FAN_OUT:
-                    near += users
-            level = [key for key in dict.fromkeys(near) if key not in seen]
-            seen.update(level)
+        for distance in range(rules.depth):
             found += [key for key in level if rules.reach(graph.node(key)) > distance]
+            if distance + 1 < rules.depth:
+                near = [user for key in level if graph.fan_out(key) <= FAN_OUT for user in graph.users(key)]
+                level = [key for key in dict.fromkeys(near) if key not in seen]
+                seen.update(level)
         return found
+
+
+def _unchecked() -> np.errstate:
+    """A weight may overflow, or be NaN: the rule decides, not NumPy."""
+    return np.errstate(all="ignore")

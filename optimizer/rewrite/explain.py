@@ -109,13 +109,17 @@ def _reasons(
 ) -> Iterator[tuple[Sequence[Node], str]]:
     """What the rule refuses each of its matches at ``root`` with; nothing is changed."""
     feeders = frozenset(graph.node(value.node).op_type for value in root.inputs if value)
-    options = rule.options_at(root.op_type, feeders, graph.op_types)
+    options = [
+        alternative.term
+        for alternative in rule.alternatives
+        if alternative.may_occur(graph.op_types) and alternative.may_match(root.op_type, feeders)
+    ]
     if not options:
         return
     if not ctx.settings.admits(rule.tag):
         yield (root,), f"option 'fp' {ctx.settings.fp} does not admit {rule.tag.name}"
         return
-    for bindings, nodes in Matcher(graph, rule.constants, ctx.is_kept).matches(options, root):
+    for bindings, nodes in Matcher(graph, ctx.is_kept).matches(options, root):
         match = Match(ctx, graph, bindings, nodes)
         try:
             rule.function(match, Rewriter(match))

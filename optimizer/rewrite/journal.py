@@ -186,14 +186,17 @@ class Journal:
             self._moving = False
 
     def _hear(self, graph: Graph, change: Change) -> None:
-        node = change.after or change.before
+        before, after = change
+        node = after or before
         assert node is not None
-        self.touched[graph].append(node.id)
-        self.constant_bytes += _bytes(change.after) - _bytes(change.before)
-        if change.before is not None and change.before.operands:
-            self.touched[graph].extend(v.node for v in change.before.operands if v is not None)
-        if change.after is not None and change.after.bodies:
-            for _, body in change.after.bodies:
+        touched = self.touched[graph]
+        touched.append(node.id)
+        if not node.is_operator:
+            self.constant_bytes += _bytes(after) - _bytes(before)
+        if before is not None:
+            touched += [v.node for v in before.operands if v is not None]
+        if after is not None and after.attributes:
+            for _, body in after.bodies:
                 self.attach(body)
         if self._open is not None and not self._moving:
             self._open.changes.append((graph, change))

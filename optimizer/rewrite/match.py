@@ -23,18 +23,15 @@ class Match:
     """
 
     def __init__(self, ctx: Context, graph: Graph, bindings: dict[str, Any], nodes: tuple[Node, ...]) -> None:
+        vars(self).update(bindings)
         self.ctx = ctx
         self._graph = graph
         self.nodes = nodes
-        self._bindings = bindings
         self.used_facts: list[tuple[Value, str]] = []
         self.looked_around = False
 
     def __getattr__(self, name: str) -> Any:
-        try:
-            return self._bindings[name]
-        except KeyError:
-            raise AttributeError(f"the pattern binds no '{name}'") from None
+        raise AttributeError(f"the pattern binds no '{name}'")
 
     @property
     def graph(self) -> Graph:

@@ -7,9 +7,12 @@ and the same value wherever it stands again. ``name=`` binds the node itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+from optimizer.ir import IR_DOMAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +53,21 @@ class Scalar:
 
 
 @dataclass(frozen=True, slots=True)
+class Filled:
+    """A constant that has elements, all of them equal to ``value``."""
+
+    value: float
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class AnyOf:
     """The first of several terms that matches; the others are tried when the rule refuses."""
 
     terms: tuple[Term, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Op:
+class Op(NamedTuple):
     """Output ``output`` of an operator of one of ``ops`` whose inputs match ``inputs``.
 
     ``attributes`` must be equal where named (absent ones count as ``None``).
@@ -66,7 +76,7 @@ class Op:
     ops: tuple[str, ...]
     inputs: tuple[Term, ...] = ()
     domain: str = ""
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = MappingProxyType({})
     name: str = ""
     output: int = 0
     single_use: bool = False
@@ -74,18 +84,19 @@ class Op:
 
     def once(self) -> Op:
         """Only where this value has a single use (being a graph output is a use)."""
-        return replace(self, single_use=True)
+        return self._replace(single_use=True)
 
     def commutes(self) -> Op:
         """The first two inputs match in either order."""
-        return replace(self, commutative=True)
+        return self._replace(commutative=True)
 
     def out(self, index: int) -> Op:
         """Another output of the operator than its first."""
-        return replace(self, output=index)
+        return self._replace(output=index)
 
 
-Term: TypeAlias = Var | Maybe | Absent | Rest | Scalar | AnyOf | Op
+_NAMED = (Var, Rest, Scalar, Filled, Op)
+Term: TypeAlias = Var | Maybe | Absent | Rest | Scalar | Filled | AnyOf | Op
 
 
 class PatternError(TypeError):
@@ -142,6 +153,11 @@ class PatternBuilder:
         return Scalar(value, rel, name)
 
     @staticmethod
+    def filled(value: float, name: str = "") -> Filled:
+        """A constant of any shape that is this value throughout."""
+        return Filled(value, name)
+
+    @staticmethod
     def any_of(*terms: Term | str) -> AnyOf:
         """Alternatives."""
         return AnyOf(tuple(as_term(term) for term in terms))
@@ -163,18 +179,30 @@ def as_term(term: Term | str) -> Term:
     return Var(term) if isinstance(term, str) else term
 
 
-def subterms(term: Term) -> Iterator[Term]:
-    """The term and all below it."""
-    yield term
-    below: tuple[Term, ...] = ()
+def subterms(term: Term) -> list[Term]:
+    """The term and all below it, outer ones first."""
+    found = [term]
+    for inner in found:
+        if isinstance(inner, Op):
+            found += inner.inputs
+        elif isinstance(inner, AnyOf):
+            found += inner.terms
+        elif isinstance(inner, Maybe):
+            found.append(inner.term)
+    return found
+
+
+def with_constants(term: Term, names: frozenset[str]) -> Term:
+    """The term with its variables of these names bound to constants only."""
+    if isinstance(term, Var):
+        return Var(term.name, constant=True) if term.name in names else term
+    if isinstance(term, Maybe):
+        return Maybe(with_constants(term.term, names))
+    if isinstance(term, AnyOf):
+        return AnyOf(tuple(with_constants(option, names) for option in term.terms))
     if isinstance(term, Op):
-        below = term.inputs
-    elif isinstance(term, AnyOf):
-        below = term.terms
-    elif isinstance(term, Maybe):
-        below = (term.term,)
-    for inner in below:
-        yield from subterms(inner)
+        return term._replace(inputs=tuple([with_constants(below, names) for below in term.inputs]))
+    return term
 
 
 def depth(term: Term) -> int:
@@ -188,7 +216,7 @@ def depth(term: Term) -> int:
 
 def bound_names(term: Term) -> set[str]:
     """Every name the term binds."""
-    named = (t for t in subterms(term) if isinstance(t, (Var, Rest, Op, Scalar)) and t.name)
+    named = (t for t in subterms(term) if isinstance(t, _NAMED) and t.name)
     return {t.name for t in named}
 
 
@@ -204,15 +232,17 @@ def check_pattern(term: Term, constants: frozenset[str]) -> None:
         raise PatternError("the root of a pattern must be an operator")
     kinds: dict[str, type] = {}
     for inner in subterms(term):
-        if isinstance(inner, (Var, Rest, Op, Scalar)) and inner.name:
+        if isinstance(inner, _NAMED) and inner.name:
             kind = kinds.setdefault(inner.name, type(inner))
             if kind is not type(inner):
                 raise PatternError(f"'{inner.name}' is bound as {kind.__name__} and {type(inner).__name__}")
         if isinstance(inner, Op):
+            if inner.domain == IR_DOMAIN:
+                raise PatternError(f"{'|'.join(inner.ops)} of domain {IR_DOMAIN} is no operator")
             if any(isinstance(t, Rest) for t in inner.inputs[:-1]):
                 raise PatternError(f"rest() must be the last input of {'|'.join(inner.ops)}")
             if inner.commutative and len(inner.inputs) < 2:
                 raise PatternError(f"{'|'.join(inner.ops)} needs two inputs to commute")
-    unbound = constants - bound_names(term)
+    unbound = constants - kinds.keys()
     if unbound:
         raise PatternError(f"constants names what the pattern does not bind: {', '.join(sorted(unbound))}")

@@ -34,7 +34,11 @@ class Rewriter:
         self._match = match
         self._staged: list[_StagedNode | Tensor] = []
         self._others: list[tuple[Value, Value]] = []
-        self.op = _OpStager(self)
+
+    @property
+    def op(self) -> _OpStager:
+        """``rw.op.Conv(x, w, b, strides=[2, 2])`` stages a node and returns its output(s)."""
+        return _OpStager(self)
 
     def const(self, array: np.ndarray | Sequence[Any] | float, like: Value | DType | None = None) -> Value:
         """Stages a constant, rounded once to the dtype of ``like``.
@@ -77,8 +81,7 @@ class Rewriter:
         """
         graph, root = self._match.graph, self._match.root
         new = [replacement] if isinstance(replacement, Value) else list(replacement)
-        origin = Origin(rule=ctx.journal.current_rule, sources=_names(self._match.nodes))
-        made = self._materialize(graph, origin)
+        made = self._materialize(ctx, graph) if self._staged else {}
         pairs = []
         for index, value in enumerate(new):
             if value is not None:
@@ -93,8 +96,9 @@ class Rewriter:
             ctx.erase_dead(graph, key)
         return pairs
 
-    def _materialize(self, graph: Graph, origin: Origin) -> dict[int, int]:
+    def _materialize(self, ctx: Context, graph: Graph) -> dict[int, int]:
         """Adds the staged nodes that the result needs; placeholder id -> vertex id."""
+        origin = Origin(rule=ctx.journal.current_rule, sources=_names(self._match.nodes))
         made: dict[int, int] = {}
         for position, item in enumerate(self._staged, start=1):
             if isinstance(item, Tensor):
@@ -139,7 +143,7 @@ class _Stage(Protocol):
 
 
 class _OpStager:
-    """``rw.op.Conv(x, w, b, strides=[2, 2])`` stages a node and returns its output(s)."""
+    """Every operator as a function that stages it."""
 
     def __init__(self, rewriter: Rewriter) -> None:
         self._rewriter = rewriter

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from optimizer.ir import Graph, Value
 from optimizer.rewrite.exactness import Exactness
-from optimizer.rewrite.pattern import AnyOf, Op, PatternError, Scalar, Term, Var, check_pattern, depth
+from optimizer.rewrite.pattern import (
+    AnyOf,
+    Filled,
+    Op,
+    PatternError,
+    Scalar,
+    Term,
+    Var,
+    check_pattern,
+    depth,
+    with_constants,
+)
 
 if TYPE_CHECKING:
     from optimizer.rewrite.match import Match
@@ -23,56 +34,72 @@ GraphFunction: TypeAlias = Callable[[Graph], Any]
 class Refusal(Exception):
     """A precondition does not hold: data for the report, not an error."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    @property
+    def reason(self) -> str:
+        """What does not hold."""
+        return str(self.args[0])
 
 
 @dataclass(frozen=True, slots=True)
+class Alternative:
+    """One of the operators that a pattern may be rooted at, and what can be told of it at a glance.
+
+    Attributes:
+        feeders: sets of op types of which one must feed the root.
+        anywhere: sets of op types of which one must occur in the graph.
+        depth: operators on the longest path down from the root.
+    """
+
+    term: Op
+    feeders: tuple[frozenset[str], ...]
+    anywhere: tuple[frozenset[str], ...]
+    depth: int
+
+    @classmethod
+    def of(cls, term: Op) -> Alternative:
+        """What there is to tell of ``term``."""
+        feeders = dict.fromkeys(ops for operand in term.inputs if (ops := _feeder_ops(operand)))
+        return cls(term, tuple(feeders), tuple(dict.fromkeys(_ops_within(term))), depth(term))
+
+    def may_occur(self, present: frozenset[str]) -> bool:
+        """Whether it may match somewhere in a graph of these op types."""
+        return not any(map(present.isdisjoint, self.anywhere))
+
+    def may_match(self, op_type: str, feeders: frozenset[str]) -> bool:
+        """Whether it may match at an ``op_type`` fed by these op types."""
+        return op_type in self.term.ops and not any(map(feeders.isdisjoint, self.feeders))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Rule:
     """A local rewrite: where ``pattern`` matches, ``function`` builds what replaces the root.
 
     Attributes:
         name: ``verb-noun`` of the function's name.
-        constants: variables of the pattern that only match constants.
         lhs_rhs: first line of the docstring, ``lhs -> rhs``.
         key: module and qualified name, the identity of the declaration.
-        depth: operators on the longest path of the pattern.
-        required: each alternative root, with the sets of op types of which one must feed it.
-        anywhere: per alternative, the sets of op types of which one must occur in the graph.
+        alternatives: the operators it may be rooted at, in order.
     """
 
     name: str
     pattern: Term
     function: RuleFunction
     tag: Exactness
-    constants: frozenset[str]
     lhs_rhs: str
     key: tuple[str, str]
-    depth: int
-    required: tuple[tuple[Op, tuple[frozenset[str], ...]], ...]
-    anywhere: tuple[tuple[frozenset[str], ...], ...]
+    alternatives: tuple[Alternative, ...]
+
+    @property
+    def depth(self) -> int:
+        """Operators on the longest path of the pattern."""
+        return max(alternative.depth for alternative in self.alternatives)
 
     @property
     def roots(self) -> Iterator[tuple[str, str]]:
         """The (domain, op type) pairs it can match at."""
-        for option, _ in self.required:
-            for op in option.ops:
-                yield option.domain, op
-
-    def options_at(self, op_type: str, feeders: frozenset[str], present: frozenset[str]) -> list[Op]:
-        """The alternatives that may match at an ``op_type`` fed by these op types; cheap to tell.
-
-        Args:
-            present: the op types of the graph.
-        """
-        return [
-            option
-            for (option, required), anywhere in zip(self.required, self.anywhere, strict=True)
-            if op_type in option.ops
-            and not any(map(feeders.isdisjoint, required))
-            and not any(map(present.isdisjoint, anywhere))
-        ]
+        for alternative in self.alternatives:
+            for op in alternative.term.ops:
+                yield alternative.term.domain, op
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +192,13 @@ def graph_optimizer(
         names = frozenset(constants.split() if isinstance(constants, str) else constants)
         if pattern is not None:
             check_pattern(pattern, names)
+            pattern = with_constants(pattern, names) if names else pattern
 
         def declare(function: Callable[..., Any]) -> Declared:
             made = (
                 _make_pass(function, name, exactness)
                 if pattern is None
-                else _make_rule(function, name, exactness, pattern, names)
+                else _make_rule(function, name, exactness, pattern)
             )
             registry.declare(made)
             return made
@@ -189,29 +217,19 @@ def _make_pass(function: GraphFunction, name: str, tag: Exactness) -> GraphPass:
     return GraphPass(name or _name_of(function), function, tag, doc, _key_of(function))
 
 
-def _make_rule(
-    function: RuleFunction, name: str, tag: Exactness, pattern: Op | AnyOf, constants: frozenset[str]
-) -> Rule:
+def _make_rule(function: RuleFunction, name: str, tag: Exactness, pattern: Op | AnyOf) -> Rule:
     _check_arguments(function, 2, "two arguments, the match and the rewriter")
     first_line = (inspect.getdoc(function) or "").partition("\n")[0]
     terms = pattern.terms if isinstance(pattern, AnyOf) else (pattern,)
-    options = [term for term in terms if isinstance(term, Op)]
     return Rule(
         name or _name_of(function),
         pattern,
         function,
         tag,
-        constants,
         first_line,
         _key_of(function),
-        depth(pattern),
-        tuple((option, _required_feeders(option, constants)) for option in options),
-        tuple(tuple(dict.fromkeys(_ops_within(option))) for option in options),
+        tuple(Alternative.of(term) for term in terms if isinstance(term, Op)),
     )
-
-
-def _required_feeders(option: Op, constants: frozenset[str]) -> tuple[frozenset[str], ...]:
-    return tuple(dict.fromkeys(ops for term in option.inputs if (ops := _feeder_ops(term, constants))))
 
 
 def _ops_within(term: Term) -> Iterator[frozenset[str]]:
@@ -224,14 +242,14 @@ def _ops_within(term: Term) -> Iterator[frozenset[str]]:
         yield frozenset(op for option in term.terms if isinstance(option, Op) for op in option.ops)
 
 
-def _feeder_ops(term: Term, constants: frozenset[str]) -> frozenset[str]:
+def _feeder_ops(term: Term) -> frozenset[str]:
     """The op types one of which must feed this input; empty where anything may."""
     if isinstance(term, Op):
         return frozenset(term.ops)
-    if isinstance(term, Scalar) or (isinstance(term, Var) and (term.constant or term.name in constants)):
+    if isinstance(term, (Scalar, Filled)) or (isinstance(term, Var) and term.constant):
         return _CONSTANT
     if isinstance(term, AnyOf):
-        options = [_feeder_ops(t, constants) for t in term.terms]
+        options = [_feeder_ops(option) for option in term.terms]
         return frozenset().union(*options) if all(options) else frozenset()
     return frozenset()
 

@@ -20,6 +20,8 @@ _LIMIT = PER_SECOND // 10
 """Work that looking first may take: what lies deeper in a net is made by its layers, not by its author."""
 _LARGE = 1 << 20
 """A constant from which shapes do not get by themselves."""
+_ENDS = [float(1 << 31), float((1 << 31) - 1), float(1 << 63)]
+"""Bounds by which a Slice goes to the end: no size comes of them."""
 _FATAL_WHEN_EMPTY = {
     "InstanceNormalization", "Unique", "Einsum", "GRU", "LSTM", "RNN", "ConvTranspose", "STFT",
 }  # fmt: skip
@@ -148,7 +150,10 @@ def _is_free(graph: Graph, value: Value) -> bool:
 
 
 def _is_large(array: Any) -> bool:
-    return array.dtype.kind in "iuf" and bool(np.any(np.abs(array.astype(np.float64)) > _LARGE))
+    if array.dtype.kind not in "iuf":
+        return False
+    magnitudes = np.abs(array.astype(np.float64))
+    return bool(np.any((magnitudes > _LARGE) & ~np.isin(magnitudes, _ENDS)))
 
 
 def _may_be_empty(graph: Graph, value: Value) -> bool:

@@ -24,7 +24,7 @@ NOT_FED = (NARROW_FLOATS - {np.dtype(np.float16)}) | NARROW_INTEGERS
 
 SECONDS = 120.0
 """What onnxruntime may take for one run."""
-SECONDS_LOOPING = 20.0
+SECONDS_LOOPING = 10.0
 """The same for a model with a Loop, which may have no end."""
 
 

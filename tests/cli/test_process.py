@@ -17,7 +17,8 @@ from optimizer.cli.errors import reported
 from optimizer.cli.process import run_process
 from optimizer.io import parse, stage
 
-signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had them ignored
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 @click.command()
 def main():

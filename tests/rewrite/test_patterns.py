@@ -23,10 +23,10 @@ def graph() -> Graph:
     return g
 
 
-def found(graph: Graph, pattern: object, op: str, constants: str = "") -> list[dict[str, str]]:
+def found(graph: Graph, pattern: object, op: str) -> list[dict[str, str]]:
     """Names bound by every match at the node of type ``op``."""
     root = next(node for node in graph.nodes if node.op_type == op)
-    matcher = Matcher(graph, frozenset(constants.split()))
+    matcher = Matcher(graph)
     return [
         {name: spell(graph, bound) for name, bound in bindings.items()}
         for bindings, _ in matcher.matches(pattern, root)  # type: ignore[arg-type]
@@ -49,6 +49,8 @@ MATCHES = [
     ("commutes", P.Mul(P.Add("x", "y"), "c").commutes(), "Mul", [{"x": "x", "y": "y", "c": "k"}]),
     ("both-orders", P.Add("p", "q").commutes(), "Add", [{"p": "x", "q": "y"}, {"p": "y", "q": "x"}]),
     ("same-value", P.Add("p", "p"), "Add", []),
+    ("orders-within-orders", P.Mul("c", P.Add("p", "q").commutes()).commutes(), "Mul",
+     [{"c": "k", "p": "x", "q": "y"}, {"c": "k", "p": "y", "q": "x"}]),
     ("order-matters", P.Mul(P.Add("x", "y"), "c"), "Mul", []),
     ("scalar", P.Mul(P.scalar(2.0), "v"), "Mul", [{"v": "a"}]),
     ("scalar-rel", P.Mul(P.scalar(2.001, rel=1e-3), "v"), "Mul", [{"v": "a"}]),
@@ -73,6 +75,25 @@ def test_matches(graph: Graph, pattern: object, op: str, expected: list[dict[str
     assert found(graph, pattern, op) == expected
 
 
+@pytest.mark.parametrize(
+    ("array", "matches"),
+    [
+        (np.float32(2), True),
+        (np.full((2, 3), 2, np.int64), True),
+        (np.array([2, 2, 3], np.float32), False),
+        (np.array([3, 2], np.float32), False),
+        (np.zeros(0, np.float32), False),
+        (np.array(["2"], object), False),
+    ],
+    ids=["scalar", "any-shape", "mixed", "first-differs", "empty", "strings"],
+)
+def test_filled_is_one_number_throughout(array, matches: bool) -> None:
+    g = Graph("g", {"": 17})
+    node = g.add("Max", [g.add_constant(array), g.add_input("x")])
+    assert bool(Matcher(g).matches(P.Max(P.filled(2, name="two"), "x"), node)) is matches
+    assert not Matcher(g).matches(P.Max("x", P.filled(2)), node)
+
+
 def test_once_counts_graph_outputs_and_second_readers(graph: Graph) -> None:
     pattern = P.Relu(P.Mul("c", "v").once())
     assert len(found(graph, pattern, "Relu")) == 1
@@ -82,7 +103,7 @@ def test_once_counts_graph_outputs_and_second_readers(graph: Graph) -> None:
 
 
 def test_kept_nodes_are_in_no_match(graph: Graph) -> None:
-    matcher = Matcher(graph, frozenset(), lambda node: node.op_type == "Mul")
+    matcher = Matcher(graph, lambda node: node.op_type == "Mul")
     relu = next(node for node in graph.nodes if node.op_type == "Relu")
     assert list(matcher.matches(P.Relu(P.Mul("c", "v")), relu)) == []
     assert len(list(matcher.matches(P.Relu("v"), relu))) == 1
@@ -92,6 +113,7 @@ BAD = [
     ("no-operator", lambda: P.any_of("x", P.Relu("x")), "root of a pattern"),
     ("rest-not-last", lambda: P.Sum(P.rest("all"), "x"), "last input"),
     ("two-kinds", lambda: P.Relu("x", name="x"), "bound as"),
+    ("no-operator-of-a-model", lambda: P.Relu(P.Input(domain="oinfer.ir")), "is no operator"),
     ("commutes-one", lambda: P.Relu("x").commutes(), "two inputs to commute"),
 ]
 

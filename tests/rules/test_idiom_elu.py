@@ -53,6 +53,14 @@ ROWS = [
                 RAISED,
             ),
             (
+                "infinite",
+                (
+                    "e = Exp(x) a = Sub(e, f32(1)) b = Mul(a, f32(inf)) c = Greater(x, f32(0)) "
+                    "y = Where(c, x, b)"
+                ),
+                "a constant is not finite",
+            ),
+            (
                 "vector",
                 (
                     "e = Exp(x) a = Sub(e, f32(1)) b = Mul(a, f32([1,2,3,4])) c = Greater(x, f32(0)) "
@@ -80,6 +88,7 @@ ROWS = [
         ],
         [
             ("factors", "a = Div(x, f32(2)) b = Elu(a) y = Mul(b, f32(3))", "the factors do not cancel"),
+            ("negative", "a = Div(x, f32(-2)) b = Elu(a) y = Mul(b, f32(-2))", "the factors are negative"),
             (
                 "alpha",
                 "a = Div(x, f32(2)) b = Elu<alpha=2.0>(a) y = Mul(b, f32(2))",

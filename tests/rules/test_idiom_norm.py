@@ -366,6 +366,11 @@ ROWS = [
         [
             ("modes", 'a = Pad(x, spatial) y = Pad<mode="edge">(a, wide)', "they pad in different ways"),
             ("values", "a = Pad(x, spatial) y = Pad(a, wide, f32(1))", "they pad with different values"),
+            (
+                "zeros-apart",
+                "a = Pad(x, spatial) y = Pad(a, wide, f32(-0.0))",
+                "they pad with different values",
+            ),
             ("crops", "a = Pad(x, spatial) y = Pad(a, crop)", "one of them crops"),
         ],
     ),

@@ -158,3 +158,11 @@ def test_images_that_regions_are_taken_from_exist() -> None:
     cases = Reference(to_proto(given).SerializeToString()).cases
     assert cases
     assert all((case.feeds["which"] < case.feeds["x"].shape[0]).all() for case in cases)
+
+
+def test_a_domain_of_keep_functions_that_is_not_there_is_named(tmp_path: Path) -> None:
+    save(model("(float[1] x) => (y)", "y = Relu (x)"), tmp_path / "m.onnx")
+    paths = [str(tmp_path / "m.onnx"), str(tmp_path / "o.onnx")]
+    said = "--keep-functions 'acme': the model calls no function of this domain"
+    assert said in CliRunner().invoke(optimize_command, [*paths, "--keep-functions=acme"]).output
+    assert said not in CliRunner().invoke(optimize_command, [*paths, "--keep-functions"]).output

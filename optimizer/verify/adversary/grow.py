@@ -11,7 +11,7 @@ import numpy as np
 from optimizer.io.schemas import admits
 from optimizer.ir import DType, Graph, Model, Node, OptimizerError, TensorType, Value, ValueInfo
 from optimizer.rewrite import Rule, Settings
-from optimizer.rewrite.pattern import Absent, AnyOf, Maybe, Op, Rest, Scalar, Term, Var
+from optimizer.rewrite.pattern import Absent, AnyOf, Filled, Maybe, Op, Rest, Scalar, Term, Var
 from optimizer.runtime import evaluate
 from optimizer.verify.adversary.recipes import RECIPES, elementwise
 from optimizer.verify.adversary.site import Array, Leaf, Site
@@ -37,6 +37,7 @@ class _Open(Leaf):
     name: str = ""
     constant: bool = False
     number: float | None = None
+    filled: bool = False
 
 
 @dataclass
@@ -152,19 +153,20 @@ class Grower:
             return self._op(term).value(term.output)
         if isinstance(term, Scalar):
             return _Open(term.name, True, term.value)
+        if isinstance(term, Filled):
+            return _Open(term.name, True, term.value, filled=True)
         assert isinstance(term, Var)
         if term.name in self._bound and not self._chance(0.05):
             return self._bound[term.name]
-        constant = term.constant or term.name in self._rule.constants
-        return _Open(term.name, constant)
+        return _Open(term.name, term.constant)
 
     def _fill_numbers(self, site: Site, operands: list[Value | _Open | None]) -> None:
         """Puts the numbers of the pattern in place, now and then one that is nearly it."""
         for slot, operand in enumerate(operands):
             if isinstance(operand, _Open) and operand.number is not None:
                 off = self._rng.choice([0.0, 0.0, 0.0, 0.0, 0.0, 0.05])
-                shape = site.pick((), (), (1,), (1, 1))
-                dtype = self._dtype if self._dtype.kind == "f" else np.dtype(np.float32)
+                shape = site.pick((), (), (1,), (1, 1), *((2,), (1, 3), (2, 1)) * operand.filled)
+                dtype = self._dtype if operand.filled or self._dtype.kind == "f" else np.dtype(np.float32)
                 site.operands[slot] = np.full(shape, operand.number * (1 + off)).astype(dtype)
 
     def _made(self, site: Site, slot: int, operand: Value | _Open | None) -> Value | None:
