@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from optimizer.analysis import Dim, Facts, Ratio
 from optimizer.analysis.elements import Element
@@ -23,8 +23,8 @@ def origins(
     """The vertices above ``values`` that make something which is not free. O(vertices above).
 
     That is what is computed from constants alone, or from what is known to be constant; with ``numbers``
-    also a few numbers, which mostly follow from the sizes of other tensors. More than 3000 vertices
-    are not looked for.
+    also a few numbers, which mostly follow from the sizes of other tensors, unless they are known to be
+    sizes of inputs, which may be anything. More than 3000 vertices are not looked for.
     """
     search = _Search(views, facts, functions)
     found: set[int] = set()
@@ -32,7 +32,7 @@ def origins(
     while stack and len(found) <= MANY:
         key = stack.pop()
         node = views.after(key)
-        if key in found or node is None or not node.is_operator or search.is_told(node):
+        if key in found or node is None or not node.is_operator or search.is_free(node):
             continue
         if search.is_constant(key) or (numbers and search.makes_numbers(node)):
             found.add(key)
@@ -50,10 +50,16 @@ class _Search:
         shapes = [self._facts.of(node.value(i)).static_shape for i in range(len(node.outputs))]
         return all(shape is not None and math.prod(shape) <= FEW for shape in shapes)
 
-    def is_told(self, node: Node) -> bool:
-        """Whether the facts say what it makes, in numbers: that is what will be fed."""
+    def is_free(self, node: Node) -> bool:
+        """Whether the facts say what it makes, in numbers or sizes of inputs: what is drawn can occur."""
+        return self._is_told(node, _is_known)
+
+    def _is_number(self, node: Node) -> bool:
+        return self._is_told(node, _is_const)
+
+    def _is_told(self, node: Node, test: Callable[[Dim], bool]) -> bool:
         known = [self._facts.of(node.value(i)).value for i in range(len(node.outputs))]
-        return all(elements is not None and all(map(_is_number, elements.items)) for elements in known)
+        return all(e is not None and all(_passes(item, test) for item in e.items) for e in known)
 
     def is_constant(self, key: int) -> bool:
         """Whether a vertex is computed from constants alone."""
@@ -65,7 +71,7 @@ class _Search:
                 continue
             above = [value.node for value in node.operands if value is not None]
             waiting = [source for source in above if source not in known]
-            if self.is_told(node):
+            if self._is_number(node):
                 known[stack.pop()] = True
             elif is_random(self._views.graph, node, self._functions):
                 known[stack.pop()] = False
@@ -76,10 +82,18 @@ class _Search:
         return known[key]
 
 
-def _is_number(item: Element) -> bool:
-    if isinstance(item, Dim):
-        return item.value is not None
-    return item is not None and not (isinstance(item, Ratio) and item.numerator.value is None)
+def _is_known(dim: Dim) -> bool:
+    return dim.is_known
+
+
+def _is_const(dim: Dim) -> bool:
+    return dim.is_const
+
+
+def _passes(item: Element, test: Callable[[Dim], bool]) -> bool:
+    """Whether an element is a number, or made of a dim that passes."""
+    dim = item.numerator if isinstance(item, Ratio) else item
+    return test(dim) if isinstance(dim, Dim) else dim is not None
 
 
 _CONSTANT = (IR_DOMAIN, "Constant")

@@ -79,3 +79,19 @@ def merged(name: str):
 )
 def test_long_chains_are_followed_to_where_they_come_from(text: str, change, wrong: bool) -> None:
     assert bool(rejected(text, change)) is wrong
+
+
+OVERFLOW = f"""<ir_version: 9, opset_import: ["" : 20]>
+    g (float[N, 4] x) => (int64 y) {{
+        s = Shape <start = 0, end = 1> (x)
+        n = Squeeze (s)
+        {chain("t0 = Mul (n, n)", "Identity")}
+        a = Cast <to = 6> (n)
+        b = Mul (a, a)
+        u{STEPS} = Cast <to = 7> (b)
+        y = Sub (t{STEPS}, u{STEPS}) }}"""
+
+
+def test_sizes_of_inputs_may_be_anything() -> None:
+    """In 32 bits the square of a large size is another one, which no size tried on tensors would show."""
+    assert rejected(OVERFLOW, merged(f"u{STEPS}"))
