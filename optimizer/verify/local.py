@@ -14,7 +14,7 @@ from optimizer.verify.boundary import Boundary, Memory, Unsupported
 from optimizer.verify.cost import MAX_WORK, SMALL_WORK, smaller_sizes, window_reach, work_of
 from optimizer.verify.implied import has_implied_attributes, implied_values
 from optimizer.verify.origins import MANY, origins
-from optimizer.verify.region import Pairs, Region, TooLarge, Views, find_region, is_told, views_of
+from optimizer.verify.region import MAX_NODES, Pairs, Region, TooLarge, Views, find_region, is_told, views_of
 from optimizer.verify.repeats import has_large_constants, region_key, structure_key
 from optimizer.verify.trial import MODERATE, SCALES, TOO_LONG, Trial, Undecided
 
@@ -22,6 +22,10 @@ REPEATS = 2
 """How often regions that look the same but for the contents of large constants are checked."""
 LEVELS = 3
 """Levels of producers taken in above a region that fails, or cannot be judged, on its own."""
+ENOUGH = 12
+"""Nodes of a region from which on its boundary values may depend on each other at first."""
+ATTEMPTS = ((0, ENOUGH), *((level, MAX_NODES) for level in range(LEVELS + 1)))
+"""Regions that are judged, one after the other, until one is found right."""
 ALL_WORK = 50_000_000_000
 """Work that all checks together may take, in multiplications: about half a minute."""
 PATIENCE = 8
@@ -96,14 +100,16 @@ class LocalCheck:
 
     def _check_pairs(self, ctx: Context, application: Application, views: Views, pairs: Pairs) -> str | None:
         """Judges the smallest region first, then with more and more of what is above it."""
-        fault, reason = None, ""
+        fault, reason, alone = None, "", False
         boundary: tuple[Value, ...] | None = None
-        for level in range(LEVELS + 1):
+        matched, facts = _matched(application, views), ctx.facts(views.graph)
+        for level, enough in ATTEMPTS:
             try:
-                matched = _matched(application, views)
-                region = find_region(views, pairs, ctx.model.opsets, ctx.facts(views.graph), level, matched)
+                region = find_region(views, pairs, ctx.model.opsets, facts, level, matched, enough=enough)
                 if region.boundary == boundary:
-                    break
+                    if alone:
+                        break
+                    continue
                 boundary = region.boundary
                 found = self._judge(ctx, application, views, region)
             except Repeated:
@@ -122,7 +128,8 @@ class LocalCheck:
             if found is None or self._is_drawn_wrong(ctx, application, views, region):
                 self.checked[application.rule] += 1
                 return None
-            if not application.facts and _stands_alone(application, region, ctx.facts(views.graph)):
+            alone = not application.facts and _stands_alone(application, region, facts)
+            if alone and enough > ENOUGH:
                 break
         if fault is None:
             self.skipped[reason] += 1

@@ -179,8 +179,12 @@ def find_region(
     grow: int = 0,
     extra: frozenset[int] = frozenset(),
     most: int = MAX_NODES,
+    enough: int = MAX_NODES,
 ) -> Region:
     """The smallest region whose boundary values do not depend on each other.
+
+    Where that has many nodes, one whose values do will do at first: it is judged on more inputs than can
+    occur.
 
     Args:
         opsets: those of the model, for bodies that have none of their own.
@@ -188,6 +192,7 @@ def find_region(
         grow: take in so many further levels of producers above the boundary.
         extra: vertices to take in, in any case.
         most: how many nodes it may have.
+        enough: with so many nodes, boundary values may depend on each other.
 
     Raises:
         TooLarge: it has more nodes than that.
@@ -203,6 +208,8 @@ def find_region(
         boundary = tuple(dict.fromkeys((*before.boundary, *after.boundary)))
         read = _read_for_contents((before, olds), (after, news))
         sources = {value.node for value in read if not is_told(facts.of(value))}
+        if len(before.nodes) >= enough:
+            break
         dependent = _dependent(views, sources) - inside
         if not dependent:
             break
