@@ -43,8 +43,9 @@ format: $(BIN)/.oinfer-dev ## sort imports, fix what ruff can fix, format
 bench: $(BIN)/.oinfer-bench ## measure on real models (BENCH="--models DIR --peers PYTHON ...")
 	$(BIN)/python -m benchmarks $(BENCH)
 
-clean: ## remove what make has made
+clean: ## remove what make, pip and Python have made
 	rm -rf $(DEMO) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -path './$(VENV)' -prune -o -type d -name __pycache__ -prune -exec rm -r {} +
 	test ! -e $(BIN)/.oinfer-venv || rm -rf $(VENV)
 
 # ------------------------------------------------------------------ setup, redone when pyproject.toml changes

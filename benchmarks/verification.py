@@ -111,7 +111,7 @@ def measure(path: Path, rounds: int) -> Cost:
         max(0.0, min(whole) - min(local)),
         inference_seconds(OnnxRuntime(path), [case.feeds for case in Reference(os.fspath(path)).cases]),
         sessions,
-        sum(report.local["skipped"].values()),
+        report.local["briefly"] + sum(report.local["skipped"].values()),
         tuple(report.verification["notes"]),
     )
 

@@ -58,6 +58,10 @@ class Result:
         self._external_data = external_data
         self.report = report
 
+    def __repr__(self) -> str:
+        before, after = self.report.before.nodes, self.report.after.nodes
+        return f"<Result: {before} -> {after} nodes, verified: {self.report.verified}>"
+
     @property
     def model(self) -> ModelProto:
         """The model as a protobuf message with all weights inside, made anew at each call. O(size)."""
@@ -138,9 +142,10 @@ def optimize(
 
     Raises:
         InvalidModel: the model is ill-formed; the message names the node or tensor.
-        UsageError: an option or name makes no sense for it.
+        UsageError: an option or name makes no sense for it, or one of ``rules`` failed (``RuleFailed``).
         StorageError: a file cannot be read or written.
         VerificationFailed: a comparison failed and could not be, or was not to be, rolled back.
+        OptimizerError: nothing of the log to ``replay`` applies.
     """
     options = Options(
         passes, skip, tuple(rules), plugins, fp, optimize_for, target, layout, measure, size_limit, opset,
@@ -168,7 +173,7 @@ def check(
         b: the model under test.
         max_abs_error: ceiling on the absolute error of any output, besides the tolerance that
             follows from the models' own rounding noise.
-        thresholds: TOML file of limits per output (``[outputs.NAME]``, ``max_abs_error = 1e-3``, ...).
+        thresholds: TOML file of limits per output (``[outputs."NAME"]``, ``max_abs_error = 1e-3``, ...).
         baseline: an earlier result in JSON; an output whose max-abs-error exceeds that one fails.
         input_data: folder of .npy, .npz or .pb inputs to take instead of made ones.
 

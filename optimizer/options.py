@@ -179,17 +179,18 @@ def size_of(source: Source) -> int:
     return len(source) if isinstance(source, bytes) else source.ByteSize()
 
 
-def check_target(source: Source, output: Path) -> None:
+def check_target(source: Source, target: str | PathLike[str]) -> None:
     """Refuses a target that would touch the input or cannot be a file.
 
     Raises:
         UsageError, StorageError: saying what to choose instead.
     """
+    output = Path(target)
     given = Path(source) if isinstance(source, (str, PathLike)) else None
     if given is not None and given.exists() and output.exists() and os.path.samefile(given, output):
         raise UsageError(f"{output} is the input itself; choose another file to write")
-    if output.is_dir():
-        raise UsageError(f"{output} is a directory; name a file to write")
+    if output.is_dir() or os.fspath(target).endswith(("/", os.sep)):
+        raise UsageError(f"{target} is the name of a directory; name a file to write")
     if not output.parent.is_dir():
         raise StorageError(f"{output.parent} is not a directory; create it first")
     if not os.access(output.parent, os.W_OK):

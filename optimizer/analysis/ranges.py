@@ -45,12 +45,15 @@ class SizeRange:
         return SizeRange(max(self.lo, other.lo), min(limits, default=None), divisor)
 
     def nearest(self, size: int) -> int:
-        """The size of the range next to ``size``, the larger one of two as near."""
+        """The size of the range next to ``size``, the larger one of two as near.
+
+        Never 0 where the range has another size: a tensor without elements shows nothing.
+        """
         below = size // self.divisor * self.divisor
         above = below if below == size else below + self.divisor
         chosen = above if above - size <= size - below else below
-        last = chosen if self.hi is None else self.hi // self.divisor * self.divisor
-        return max(self.first, min(chosen, last))
+        chosen = max(chosen, self.first, self.divisor)
+        return chosen if self.hi is None else min(chosen, self.hi // self.divisor * self.divisor)
 
     def __str__(self) -> str:
         text = f"{self.lo}..{'' if self.hi is None else self.hi}"

@@ -14,7 +14,12 @@ from optimizer.cli.errors import reported
 @click.option("--plugin", multiple=True, metavar="NAME", help="Run the rules of this installed plugin.")
 @click.option("--passes", metavar="A,B,...", help="Run just these passes or rules, once each, in order.")
 @click.option("--skip", metavar="A,B,...", default="", help="Leave out these passes or rules.")
-@click.option("--fp", type=click.Choice(["strict", "default", "fast"]), default="default")
+@click.option(
+    "--fp",
+    type=click.Choice(["strict", "default", "fast"]),
+    default="default",
+    help="Rewrites that keep every bit; that round differently; that approximate [default].",
+)
 @click.option("--debug", is_flag=True, help="Print the traceback of an error.")
 def bisect(
     source: str,

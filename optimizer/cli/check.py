@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option(
     "--check", "seeds", type=click.IntRange(min=1), default=2, metavar="N", help="Inputs per size [2]."
 )
-@click.option("--thresholds", metavar="FILE.toml", help="Limits: [outputs.NAME] max_abs_error = E.")
+@click.option("--thresholds", metavar="FILE.toml", help='Limits: [outputs."NAME"] max_abs_error = E.')
 @click.option("--baseline", metavar="R.json", help="Fail where an error exceeds that of this earlier result.")
 @click.option("--input-data", metavar="DIR", help="Take these inputs: .npy, .npz, test_data_set_0/.")
 @click.option(
@@ -53,6 +53,9 @@ def check(
     with reported(debug):
         from optimizer.api import check as compare
 
+        for name in (as_json, junit):
+            if name not in (None, "-"):
+                parsing.check_writable(str(name))
         found = compare(
             a,
             b,
@@ -77,8 +80,9 @@ def junit_xml(found: Comparison, suite: str) -> bytes:
     root = ElementTree.Element("testsuite", name=suite)
     cases = [("comparison", "", "\n".join(found.faults))]
     for output in found.outputs:
-        figures = f"max-abs-error {output.error.max_abs:.9g}, scale {output.error.scale:.9g}"
-        cases.append((f"{output.name} in {output.engine}", figures, output.error.fault))
+        error = output.error
+        figures = f"max-abs-error {error.max_abs:.9g}, scale {error.scale:.9g}" if error.compared else ""
+        cases.append((f"{output.name} in {output.engine}", figures, error.fault))
     for name, figures, fault in cases:
         case = ElementTree.SubElement(root, "testcase", classname="oinfer.check", name=name)
         if fault:

@@ -11,13 +11,13 @@ import click
 from optimizer.cli import parsing
 from optimizer.cli.errors import reported, spelled
 from optimizer.cli.process import run_process
-from optimizer.ir import StorageError
+from optimizer.ir import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from optimizer.report import Report
-    from optimizer.rewrite import Instrument, TimePasses
+    from optimizer.rewrite import Explainer, Instrument, TimePasses
 
 MAX_MISSES = 20
 """Lines printed for one --why-not or --explain."""
@@ -32,9 +32,9 @@ _OPTIONS = (
                  help="Fix a dim, or say what sizes it may have: batch=1..64, seq%8=0."),
     click.option("--assume-nonzero-dims", is_flag=True, help="No open dim is ever 0."),
     click.option("--fp", type=click.Choice(["strict", "default", "fast"]), default="default",
-                 help="Rewrites that keep every bit; that round differently; that approximate."),
+                 help="Rewrites that keep every bit; that round differently; that approximate [default]."),
     click.option("--optimize-for", type=click.Choice(["balanced", "latency", "nodes"]), default="balanced",
-                 help="What decides where fewer nodes and lower latency conflict."),
+                 help="What decides where fewer nodes and lower latency conflict [balanced]."),
     click.option("--size-limit", metavar="SIZE|none", help="Bytes the file may grow [1 MiB + 10 %]."),
     click.option("--target", type=click.Choice(["onnxruntime"]), help="Admit this runtime's own operators."),
     click.option("--measure", is_flag=True, help="Time close choices in onnxruntime."),
@@ -48,7 +48,8 @@ _OPTIONS = (
     click.option("--rules", multiple=True, metavar="FILE.py", help="Run the rules of this file as well."),
     click.option("--plugin", multiple=True, metavar="NAME", help="Run the rules of this installed plugin."),
     click.option("--verify", type=click.Choice(["full", "local", "whole", "each", "off"]), default="full",
-                 help="Each rewrite and the file; one of both; the file at each rewrite; nothing."),
+                 help="Each rewrite and the file; one of both; the whole file anew at each rewrite, which "
+                 "takes long on large models; nothing [full]."),
     click.option("--no-verify", is_flag=True, help="The same as --verify off."),
     click.option("--check", type=click.IntRange(min=1), default=2, metavar="N", help="Inputs per size [2]."),
     click.option("--max-abs-error", type=float, callback=parsing.bound, metavar="E",
@@ -56,7 +57,7 @@ _OPTIONS = (
     click.option("--input-data", metavar="DIR", help="Check with these: .npy, .npz, test_data_set_0/."),
     click.option("--require-verified", is_flag=True, help="Fail unless both engines could verify it."),
     click.option("--no-rollback", is_flag=True, help="Fail on a wrong rewrite instead of undoing it."),
-    click.option("--stop", is_flag=True, help="With --verify each: end at the first rewrite found wrong."),
+    click.option("--stop", is_flag=True, help="With --verify each: end at the first wrong rewrite."),
     click.option("--save-log", metavar="L.json", help="Write which rule was applied where (oinfer replay)."),
     click.option("--report", metavar="FILE.json", help="Write the report as JSON."),
     click.option("--external-data", is_flag=True, help="Constants into a file beside OUT."),
@@ -78,8 +79,9 @@ _OPTIONS = (
 def main(source: str | None, output: str | None, list_passes: bool, debug: bool, **options: Any) -> None:
     """Optimizes the ONNX model IN, checks that its outputs stay the same, and writes OUT.
 
-    Exit codes: 0 written; 1 a comparison failed; 2 usage; 3 invalid or unsupported model; 4 input or
-    output error.
+    Exit codes: 0 written; 1 a comparison failed; 2 usage, or a rule of --rules or --plugin failed; 3 invalid
+    or unsupported model; 4 input or output error; 70 an error of this program; 130, 143 stopped by Ctrl-C or
+    SIGTERM.
     """
     with reported(debug):
         if list_passes:
@@ -89,7 +91,7 @@ def main(source: str | None, output: str | None, list_passes: bool, debug: bool,
             raise click.UsageError("give the model to read and the file to write: oinfer-opt IN OUT")
         if "-" in (source, output):
             raise click.UsageError("'-' is no file: models are read from, and written to, files with names")
-        _optimize(Path(source), Path(output), options)
+        _optimize(source, output, options)
 
 
 for _option in _OPTIONS:
@@ -101,15 +103,17 @@ def command() -> None:
     run_process(main)
 
 
-def _optimize(source: Path, output: Path, options: dict[str, Any]) -> None:
+def _optimize(source: str, output: str, options: dict[str, Any]) -> None:
     from optimizer.api import optimize
     from optimizer.rewrite import Explainer
 
     quiet = options["quiet"]
+    if options["stop"] and options["verify"] != "each":
+        raise click.UsageError("--stop goes with --verify each; the other modes have --no-rollback")
     for name in filter(None, (options["report"], options["save_log"])):
-        _check_folder(Path(name))
+        parsing.check_writable(name)
     instruments, timing = _instruments(options)
-    explainer = Explainer()
+    explainer = Explainer(options["why_not"])
     instruments.append(explainer)  # unasked too: it holds what would else be taken apart before the end
     with _progress(quiet or not sys.stderr.isatty()) as progress:
         result = optimize(
@@ -121,20 +125,22 @@ def _optimize(source: Path, output: Path, options: dict[str, Any]) -> None:
         Path(options["report"]).write_text(result.report.to_json(), encoding="utf-8")
     if not quiet:
         _print(result.report, options)
-    answers = [*map(explainer.why_not, options["why_not"]), *map(explainer.explain, options["explain"])]
+    _print_answers(explainer, options)
+
+
+def _print_answers(explainer: Explainer, options: dict[str, Any]) -> None:
+    """Why rules were not applied and nodes are left; a node that the result has not is a warning."""
+    answers = list(map(explainer.why_not, options["why_not"]))
+    for node in options["explain"]:
+        try:
+            answers.append(explainer.explain(node))
+        except UsageError as error:  # the file is written by now
+            click.echo(f"warning: --explain: {error}", err=True)
     for misses in answers:
         for miss in misses[:MAX_MISSES]:
             click.echo(spelled(str(miss)))
         if len(misses) > MAX_MISSES:
             click.echo(f"... and {len(misses) - MAX_MISSES} more")
-
-
-def _check_folder(file: Path) -> None:
-    """Refuses a file that could not be written later, when the work is done."""
-    if file.is_dir():
-        raise StorageError(f"{file}: is a folder; name a file to write")
-    if not file.parent.is_dir():
-        raise StorageError(f"{file}: cannot be written: there is no folder {file.parent}")
 
 
 def _keywords(options: dict[str, Any]) -> dict[str, Any]:

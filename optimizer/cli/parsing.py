@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 import click
 
 from optimizer.analysis import SizeRange
-from optimizer.ir import UsageError
+from optimizer.ir import StorageError, UsageError
 
 _DIM = r"(.+?)(?:%([1-9]\d*)=0|=(?:(\d+)|(\d*)\.\.(\d*)))"
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -122,3 +124,16 @@ def assignments(texts: Iterable[str]) -> dict[str, str]:
             raise click.BadParameter(f"'{text}' is not NAME=FILE as in x=x.npy")
         found[name] = path
     return found
+
+
+def check_writable(name: str | Path) -> None:
+    """Refuses a file that could not be written later, when the work is done.
+
+    Raises:
+        StorageError: it is a folder, or in none that exists.
+    """
+    file = Path(name)
+    if file.is_dir() or str(name).endswith(("/", os.sep)):
+        raise StorageError(f"{name}: is a folder; name a file to write")
+    if not file.parent.is_dir():
+        raise StorageError(f"{file}: cannot be written: there is no folder {file.parent}")

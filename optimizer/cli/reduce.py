@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from optimizer.cli.errors import reported
+from optimizer.cli.parsing import check_writable
 
 if TYPE_CHECKING:
     from optimizer.ir import Model
@@ -36,11 +37,12 @@ def reduce(model: str, command: str, output: str | None, quiet: bool, debug: boo
         from optimizer.io import load, save
         from optimizer.verify.reduce import Reducer
 
+        target = Path(output) if output else Path(model).with_suffix(".reduced.onnx")
+        check_writable(output or target)
         failure = Command(command)
         loaded = load(model)
         reducer = Reducer(failure, None if quiet else click.echo)
         smallest = reducer.reduce(loaded)
-        target = Path(output) if output else Path(model).with_suffix(".reduced.onnx")
         save(smallest, target)
         if not quiet:
             nodes = sum(smallest.histogram().values())

@@ -17,7 +17,7 @@ def replay(source: str, log: str, output: str, no_verify: bool, debug: bool) -> 
     """Applies the rewrites that `oinfer-opt --save-log L.json` wrote down, and no others, to IN.
 
     Constants are computed anew: the same model gives the same bytes, one with new weights the same
-    structure.
+    structure. Exit code 1 where nothing of the log applies.
     """
     with reported(debug):
         from optimizer.api import optimize

@@ -13,7 +13,7 @@ import numpy as np
 from optimizer.cli.images import is_image, read_image
 from optimizer.cli.trace import Trace, describe_output
 from optimizer.io import load
-from optimizer.ir import Model, StorageError, UsageError, Value
+from optimizer.ir import Graph, Model, StorageError, UsageError, Value
 
 if TYPE_CHECKING:
     from optimizer.cli.walk import Parting
@@ -149,13 +149,19 @@ def _run_numpy(model: Model, feeds: Mapping[str, Any], options: RunOptions) -> d
     try:
         outputs = session.run(feeds, stop_at=options.stop_at)
     except LimitReached as limit:
-        click.echo(f"{limit}; these tensors were live:")
-        outputs = limit.partial
+        click.echo(f"{limit}; of what they made these tensors were live:")
+        outputs = _made(session.graph, limit.live)
     if trace:
         trace.finish()
     if options.memory:
         _print_memory(model, session.context.memory.peak, session.context.memory.peak_at)
     return outputs
+
+
+def _made(graph: Graph, live: Mapping[Value, Any]) -> dict[str, Any]:
+    """What nodes have computed, by name: neither constants nor what was fed."""
+    made = {v: x for v, x in live.items() if v in graph and graph.node(v.node).is_operator}
+    return {graph.info(v).name: x for v, x in made.items() if graph.info(v).name}
 
 
 def _print_memory(model: Model, peak: int, peak_at: str) -> None:
@@ -204,7 +210,8 @@ def _run_compared(model: Model, feeds: Mapping[str, Any], options: RunOptions) -
 def _print_walk(model: Model, found: Parting, bodies: BodyWalk) -> None:
     from optimizer.cli import walk
 
-    close = f"largest relative difference {found.largest:.2g}" + (f" at {found.where}" if found.where else "")
+    close = f"largest difference {found.largest:.2g} of the largest magnitude in a tensor"
+    close += f", at {found.where}" if found.where else ""
     if found.node is None or found.scope is None:
         inner = f" and {bodies.compared} in bodies and functions" if bodies.compared else ""
         click.echo(f"both engines agree on all {found.compared} tensors{inner}; {close}")

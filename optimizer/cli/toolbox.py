@@ -86,7 +86,12 @@ def inspect(
 @click.option("--layout", type=click.Choice(["NCHW", "NHWC"]), help="Of a picture [by its input's shape].")
 @click.option("--seed", type=int, default=0, metavar="N", help="Seed of the inputs not given [0].")
 @click.option("--fill", default="normal", metavar="NAME", help=_FILL_HELP)
-@click.option("--engine", type=click.Choice(["numpy", "onnxruntime", "both"]), default="numpy")
+@click.option(
+    "--engine",
+    type=click.Choice(["numpy", "onnxruntime", "both"]),
+    default="numpy",
+    help="What runs it [numpy]; both: every tensor of one is compared with the other's.",
+)
 @click.option("--trace", is_flag=True, help="Print time, type, shape and range of every node's results.")
 @click.option("--memory", is_flag=True, help="Print the most memory that intermediates took.")
 @click.option("--stop-at", metavar="TENSOR", help="Run only what this tensor needs, and print it.")

@@ -45,7 +45,8 @@ class Parting:
 
     Attributes:
         compared: number of tensors compared.
-        largest: largest difference relative to the largest magnitude of its tensor, over those that agree.
+        largest: largest difference relative to the largest magnitude of its tensor, over those that agree and
+            are not as good as zero.
         where: the tensor of it.
         node: the first node where the engines part.
         fault: how, empty where they agree.
@@ -198,7 +199,7 @@ def find_parting(nodes: Sequence[Node], ours: Mapping[Value, Any], theirs: Mappi
             if not error.ok:
                 fault = f"{name}: {error.fault}"
                 return Parting(compared, largest, where, node, fault, index, ours, theirs)
-            if error.relative > largest:
+            if error.max_rel is not None and error.relative > largest:
                 largest, where = error.relative, name
     return Parting(compared, largest, where, ours=ours, theirs=theirs)
 

@@ -206,7 +206,7 @@ def _by_onnx(model: Model, version: int) -> Model:
     try:
         converted = load(version_converter.convert_version(proto, version))
     except Exception as error:  # an assertion of C++, or a result that is no model
-        reason = _reason(str(error))
+        reason = _reason(str(error), -1 if version < current else 1)
         raise UsageError(f"cannot convert opset {current} to {version}: {reason}") from error
     extras = {**model.extras, **converted.extras}
     return replace(converted, metadata=model.metadata, extras=extras, warnings=model.warnings)
@@ -215,17 +215,25 @@ def _by_onnx(model: Model, version: int) -> Model:
 _ASSERTION = re.compile(r"^.*?Assertion `.*` failed: ?")
 _SPOKEN = (
     (re.compile(r"No Previous Version of (\w+) exists"), r"the older one has no \1"),
-    (re.compile(r"No Adapter (?:From|To) Version \$?(\d+) for (\w+)"),
-     r"onnx's converter does not know how \2 changed at opset \1"),
     (re.compile(r"No Adapter For (\w+)"), r"onnx's converter does not know how \1 changed"),
     (re.compile(r"DataType \(\d+\) of Input or Output of (\w+) '(.*?)' is unallowed.*"),
      r"\1 '\2' has an element type that the older one does not admit"),
 )  # fmt: skip
 
 
-def _reason(text: str) -> str:
-    """What the converter says, without the place in its source."""
-    text = _ASSERTION.sub("", " ".join(text.split()))
+_STEP = re.compile(r"No Adapter (From|To) Version \$?(\d+) for (\w+)")
+
+
+def _reason(text: str, step: int) -> str:
+    """What the converter, which goes by versions of 1 or -1, says; without the place in its source."""
+
+    def failed(found: re.Match[str]) -> str:
+        end = int(found[2])
+        old, new = (end, end + step) if found[1] == "From" else (end - step, end)
+        way = "down" if step < 0 else "up"
+        return f"onnx's converter cannot take {found[3]} {way} from opset {old} to {new}"
+
+    text = _STEP.sub(failed, _ASSERTION.sub("", " ".join(text.split())))
     for pattern, words in _SPOKEN:
         text = pattern.sub(words, text)
     return text.rstrip(".") or "onnx's converter gives up"

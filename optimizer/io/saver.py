@@ -120,7 +120,7 @@ def stage(
         StorageError: see ``save``.
         UsageError: constants of the model lie in the file to write, which would be lost for the original.
     """
-    target = _target(Path(path))
+    target = _target(path)
     if os.fspath(target) in model.external_files:
         raise UsageError(f"{path} holds external data of the input; choose another file to write")
     written = write_model(model, annotate=annotate)
@@ -137,11 +137,11 @@ def stage(
     return staged
 
 
-def _target(path: Path) -> Path:
+def _target(path: str | os.PathLike[str]) -> Path:
     """The file to write, behind any symbolic links."""
-    with _storage_errors(path):
+    with _storage_errors(Path(path)):
         target = Path(os.path.realpath(path))
-        if target.is_dir():
+        if target.is_dir() or os.fspath(path).endswith(("/", os.sep)):
             raise StorageError(f"{path}: is a directory, not a file to write to")
         if target.exists() and not target.is_file():
             raise StorageError(f"{path}: is not a regular file")

@@ -62,8 +62,10 @@ class Report:
         passes: wall seconds per pass, where they were timed.
         seconds: wall seconds per phase (load, optimize, save, verify).
         verified: full | numpy-only | onnxruntime-only | local | none.
-        local: how many rewrites were checked where they happened, and what was not, by reason.
-        verification: what the check found, per output.
+        local: how many rewrites were checked where they happened, how many of them briefly, and what was
+            not, by reason.
+        verification: what the check found, per output and engine; ``across_engines`` is the largest
+            difference of the result in the NumPy executor from the original in onnxruntime.
         bit_exact: whether only rewrites that keep every bit were applied.
     """
 
@@ -87,7 +89,7 @@ class Report:
 
     @property
     def max_abs_error(self) -> float | None:
-        """Largest absolute difference of any output, where outputs were compared."""
+        """Largest absolute difference of any output, both models in one engine, where they were compared."""
         found = self.verification.get("max_abs_error")
         return None if found is None else float(found)
 

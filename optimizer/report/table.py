@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 SHOWN_REFUSALS = 5
+SHOWN_NOTES = 3
 
 
 def print_report(report: Report, console: Console, *, verbose: bool = False) -> None:
     """Prints the before/after table and what else is worth a line.
 
     Args:
-        verbose: operators that stay as they are too, and what held rewrites back.
+        verbose: operators that stay as they are too, what held rewrites back, and all notes.
     """
     console.print(op_table(report, everything=verbose))
     console.print(Text(totals(report)))
@@ -34,6 +35,8 @@ def print_report(report: Report, console: Console, *, verbose: bool = False) -> 
     if report.local:
         console.print(Text(local_summary(report)))
     console.print(Text(verdict(report)), style="green" if report.verified == "full" else "yellow")
+    for note in notes(report, everything=verbose):
+        console.print(Text(f"note: {note}"))
 
 
 def op_table(report: Report, *, everything: bool = False) -> Table:
@@ -81,10 +84,26 @@ def verdict(report: Report) -> str:
 
 
 def local_summary(report: Report) -> str:
-    """How many rewrites were checked one by one, and how many were not, or not fully, and why."""
+    """How many rewrites were checked one by one, how many of them briefly, and why others were not."""
     text = f"rewrites checked one by one: {report.local['checked']}"
+    if briefly := report.local["briefly"]:
+        text += f" ({briefly} of them at one size and scale, as others like them had passed at several)"
     reasons = [f"{count} ({reason})" for reason, count in report.local["skipped"].items()]
-    return text + (f"; not, or not fully: {', '.join(reasons)}" if reasons else "")
+    return text + (f"; not checked: {', '.join(reasons)}" if reasons else "")
+
+
+def notes(report: Report, *, everything: bool = False) -> list[str]:
+    """What else the verification says: a few lines, all of them with ``everything``."""
+    found = list(report.verification.get("notes", ()))
+    if everything:
+        across = report.verification.get("across_engines")
+        if across is not None:
+            found.append(
+                f"the NumPy executor against the original in onnxruntime: max-abs-error {across:.3g}"
+            )
+        return found
+    more = len(found) - SHOWN_NOTES
+    return found if more <= 1 else [*found[:SHOWN_NOTES], f"and {more} more with -v"]
 
 
 def refusal_table(report: Report) -> Table:

@@ -9,10 +9,11 @@ from optimizer.rewrite.context import (
     Settings,
     anchor_of,
 )
-from optimizer.rewrite.driver import Driver, Outcome, RuleFailed, RuleIndex, StopReason
+from optimizer.rewrite.driver import Driver, Outcome, RuleIndex, StopReason
 from optimizer.rewrite.exactness import FP_LEVELS, Exactness
 from optimizer.rewrite.explain import Explainer
 from optimizer.rewrite.extensions import extensions
+from optimizer.rewrite.failure import RuleFailed
 from optimizer.rewrite.function_pass import FunctionPass
 from optimizer.rewrite.instruments import Instrument, PrintAfter, TimePasses
 from optimizer.rewrite.journal import Application, Journal

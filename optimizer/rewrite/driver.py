@@ -11,8 +11,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from optimizer.ir import Graph, Node, OptimizerError
+from optimizer.ir import Graph, Node
 from optimizer.rewrite.context import Context
+from optimizer.rewrite.failure import rule_failed
 from optimizer.rewrite.journal import Application
 from optimizer.rewrite.match import Match
 from optimizer.rewrite.matcher import Matcher
@@ -38,10 +39,6 @@ class Outcome:
     fired: int = 0
     stop: StopReason = StopReason.SATURATED
     oscillating: tuple[str, ...] = ()
-
-
-class RuleFailed(OptimizerError):
-    """A rule raised something else than a refusal."""
 
 
 Candidates: TypeAlias = tuple[tuple[Rule, Sequence[Op]], ...]
@@ -233,9 +230,7 @@ class Driver:
                 self._ctx.stats[rule.name].refused[f"it failed: {type(error).__name__}: {error}"] += 1
                 self._ctx.warnings.append(f"{rule.name} failed at {where} and was left out there: {error}")
                 return None
-            raise RuleFailed(
-                f"rule {rule.name} failed at {where}: {type(error).__name__}: {error}"
-            ) from error
+            raise rule_failed(f"rule {rule.name} failed at {where}", rule.function, error) from error
         return entry
 
     def _enqueue(self, keys: Iterable[int]) -> None:

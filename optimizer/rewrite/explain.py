@@ -18,13 +18,25 @@ NO_MATCH = "the pattern does not match"
 
 
 class Explainer:
-    """An instrument that keeps the context of a run, to be asked about what did not happen."""
+    """An instrument that keeps the context of a run, to be asked about what did not happen.
 
-    def __init__(self) -> None:
+    Args:
+        rules: names of rules that are going to be asked about; those of files are known once a run begins.
+    """
+
+    def __init__(self, rules: Iterable[str] = ()) -> None:
         self._ctx: Context | None = None
+        self._rules = tuple(rules)
 
     def before_pass(self, ctx: Context, name: str) -> None:
-        """Takes down the context."""
+        """Takes down the context.
+
+        Raises:
+            UsageError: a rule to be asked about does not exist.
+        """
+        if self._ctx is None:
+            for rule in self._rules:
+                _named(rule)
         self._ctx = ctx
 
     def after_pass(self, ctx: Context, name: str, changed: bool) -> None:
@@ -36,12 +48,8 @@ class Explainer:
         Raises:
             UsageError: there is no such rule.
         """
-        rules = {rule.name: rule for rule in _declared()}
-        if name not in rules:
-            near = difflib.get_close_matches(name, rules, n=1)
-            hint = f"did you mean {near[0]}?" if near else "oinfer passes lists all"
-            raise UsageError(f"no rule '{name}'; {hint}")
-        return [] if self._ctx is None else why_not(self._ctx, rules[name])
+        rule = _named(name)
+        return [] if self._ctx is None else why_not(self._ctx, rule)
 
     def explain(self, name: str) -> list[Miss]:
         """Why the node of this name, or that makes a tensor of this name, is in the result.
@@ -54,6 +62,24 @@ class Explainer:
 
 def _declared() -> list[Rule]:
     return [item for item in default_registry if isinstance(item, Rule)]
+
+
+def _named(name: str) -> Rule:
+    """The rule of this name.
+
+    Raises:
+        UsageError: there is none, or what has the name has no pattern to match.
+    """
+    rules = {rule.name: rule for rule in _declared()}
+    if name not in rules:
+        if any(item.name == name for item in default_registry):
+            raise UsageError(
+                f"'{name}' is a function of the whole graph: it has no pattern that could not match"
+            )
+        near = difflib.get_close_matches(name, rules, n=1)
+        hint = f"did you mean {near[0]}?" if near else "oinfer passes lists all"
+        raise UsageError(f"no rule '{name}'; {hint}")
+    return rules[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +151,8 @@ def _reasons(
             rule.function(match, Rewriter(match))
         except Refusal as refusal:
             yield nodes, refusal.reason
+        except Exception as error:  # the answer to a question, which no run hangs on
+            yield nodes, f"it failed: {type(error).__name__}: {error}"
         else:
             allowed = ctx.allows(rule.name, path, graph, root)
             reason = ctx.declined.get((rule.name, graph, root.id), "it was not run")

@@ -56,7 +56,11 @@ def _of_plugin(name: str) -> list[Declared]:
     if name not in points.names:
         known = ", ".join(sorted(points.names)) or "none is installed"
         raise UsageError(f"no plugin '{name}' in the entry point group {ENTRY_POINTS} ({known})")
-    return _declared_in(points[name].load(), f"plugin {name}")
+    try:
+        module = points[name].load()
+    except Exception as error:
+        raise UsageError(f"plugin {name} fails to load: {type(error).__name__}: {error}") from error
+    return _declared_in(module, f"plugin {name}")
 
 
 def _declared_in(module: ModuleType, where: str) -> list[Declared]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from optimizer.ir import Change
+from optimizer.ir import Change, Graph
 from optimizer.rewrite.context import Context
+from optimizer.rewrite.failure import rule_failed
 from optimizer.rewrite.journal import Application
 from optimizer.rewrite.rule import GraphPass
 
@@ -22,7 +23,7 @@ class FunctionPass:
             if self._is_out(ctx) or not ctx.settings.admits(self._declared.tag):
                 break
             with ctx.application(self.name, graph, graph.sink, self._declared.tag, path) as entry:
-                said = bool(self._declared.function(graph))
+                said = self._edit(graph, path)
             if entry.changes:
                 parts = _parts_of(entry)
                 ctx.journal.split(entry, parts)
@@ -30,6 +31,18 @@ class FunctionPass:
                 changed |= _judge(ctx, parts)
             changed |= said and bool(entry.changes)
         return changed
+
+    def _edit(self, graph: Graph, path: tuple[str, ...]) -> bool:
+        """Calls the function on one scope; what it returns.
+
+        Raises:
+            RuleFailed: it raised.
+        """
+        try:
+            return bool(self._declared.function(graph))
+        except Exception as error:
+            inside = f" in {'/'.join(path)}" if path else ""
+            raise rule_failed(f"pass {self.name} failed{inside}", self._declared.function, error) from error
 
     def _is_out(self, ctx: Context) -> bool:
         return self.name in ctx.banned or any(rule == self.name for rule, _, _ in ctx.excluded)

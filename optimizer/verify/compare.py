@@ -45,9 +45,11 @@ def check_models(
 
     Raises:
         InvalidModel, StorageError: one of the two cannot be loaded.
+        UsageError: there is a limit for an output that A does not have.
     """
     reference = Reference(a, seeds=seeds, dims=dims, data=data)
     limits = limits or Limits(Limit(max_abs_error))
+    limits.check_outputs([info.name for info in reference.model.graph.sink.outputs])
     if max_abs_error is not None and limits.every.max_abs_error is None:
         limits = replace(limits, every=replace(limits.every, max_abs_error=max_abs_error))
     found = Judge(reference, strict=False, only_ceiling=True, limits=limits).judge(b)
@@ -57,7 +59,7 @@ def check_models(
 def _against(found: Verification, baseline: Mapping[str, float]) -> Verification:
     """The comparison with what has grown worse than the baseline among its faults."""
     worse = []
-    for output in found.outputs:
+    for output in found.measured:
         before, now = baseline.get(output.name), output.error.max_abs
         if before is None:
             worse.append(f"output '{output.name}' is not in the baseline")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from optimizer.ir import UsageError
+from optimizer.verify.engines import OnnxRuntime
 from optimizer.verify.metrics import OutputError
 
 
@@ -42,10 +45,15 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits for all outputs, and others for some of them."""
+    """Limits for all outputs, and others for some of them.
+
+    Attributes:
+        source: the file they are from.
+    """
 
     every: Limit = Limit()
     single: Mapping[str, Limit] = field(default_factory=dict)
+    source: str = ""
 
     def of(self, output: str) -> Limit:
         """What counts for one output."""
@@ -55,8 +63,20 @@ class Limits:
         """What exceeds a limit; empty where nothing does."""
         return self.of(output).fault(found)
 
+    def check_outputs(self, names: Sequence[str]) -> None:
+        """Refuses limits for an output that there is not.
 
-def read_limits(path: str | PathLike[str], outputs: Mapping[str, object] | None = None) -> Limits:
+        Raises:
+            UsageError: no output is called so.
+        """
+        for name in self.single:
+            if name not in names:
+                near = difflib.get_close_matches(name, names, 1)
+                others = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(map(repr, names))}"
+                raise UsageError(f"{self.source or 'limits'}: no output is called '{name}'; {others}")
+
+
+def read_limits(path: str | PathLike[str]) -> Limits:
     """Limits from a TOML file: those at the top for all outputs, ``[outputs.NAME]`` for one.
 
     Raises:
@@ -69,8 +89,21 @@ def read_limits(path: str | PathLike[str], outputs: Mapping[str, object] | None 
     single = data.pop("outputs", {})
     if not isinstance(single, dict) or not all(isinstance(limit, dict) for limit in single.values()):
         raise UsageError(f"{path}: 'outputs' must be tables, [outputs.NAME]")
+    for name, own in single.items():
+        whole = _dotted(name, own)
+        if whole != name:
+            raise UsageError(
+                f"{path}: [outputs.{whole}] is a table in that of output '{name}';"
+                f' a name with dots is quoted: [outputs."{whole}"]'
+            )
     every = _limit(path, data)
-    return Limits(every, {name: _limit(path, data | own) for name, own in single.items()})
+    return Limits(every, {name: _limit(path, data | own) for name, own in single.items()}, str(path))
+
+
+def _dotted(name: str, table: Mapping[str, Any]) -> str:
+    """The name with those of the tables in its table."""
+    inner = next((item for item in table.items() if isinstance(item[1], dict)), None)
+    return name if inner is None else _dotted(f"{name}.{inner[0]}", inner[1])
 
 
 def _limit(path: object, data: Mapping[str, Any]) -> Limit:
@@ -80,21 +113,23 @@ def _limit(path: object, data: Mapping[str, Any]) -> Limit:
             raise UsageError(f"{path}: no limit is called '{name}'; there are {', '.join(known)}")
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise UsageError(f"{path}: {name} = {value!r} is no number")
+        if math.isnan(value):
+            raise UsageError(f"{path}: {name} = nan would allow anything")
     return Limit(**{name: float(value) for name, value in data.items()})
 
 
 def read_baseline(path: str | PathLike[str]) -> dict[str, float]:
     """The max-abs-error of each output in a result of a comparison that was written as JSON.
 
+    That in onnxruntime, where it ran; else that in the NumPy executor.
+
     Raises:
         UsageError: it is no such file.
     """
     try:
         outputs = json.loads(Path(path).read_text(encoding="utf-8"))["outputs"]
-        found: dict[str, float] = {}
-        for output in outputs:
-            name, error = output["name"], float(output["error"]["max_abs"])
-            found[name] = max(error, found.get(name, 0.0))
+        in_runtime = [output for output in outputs if output["engine"] == OnnxRuntime.name]
+        found = {o["name"]: float(o["error"]["max_abs"]) for o in in_runtime or outputs}
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path} is no result of a comparison: {type(error).__name__}: {error}") from error
     return found

@@ -32,8 +32,8 @@ PATIENCE = 8
 """Factor on that for rewrites that computed new constants."""
 FULL_WORK = 100_000_000
 """Work of one run above which one size and scale has to do."""
-REPEATED = "look like others that were checked"
-BRIEFLY = "of these at one size and scale only, one like them at all"
+REPEATED = "the same as others that were checked"
+BRIEFLY = "at one size and scale only"
 
 
 class LocalCheck:
@@ -69,10 +69,15 @@ class LocalCheck:
         self._sizes: Memory = {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for a report."""
+        """Plain data for a report.
+
+        ``briefly``: those among the checked ones that one size and scale had to do for, since others like
+        them had passed at all; ``skipped``: those not checked, by reason.
+        """
         return {
             "checked": sum(self.checked.values()),
-            "skipped": dict(sorted(self.skipped.items())),
+            "briefly": self.skipped[BRIEFLY],
+            "skipped": {reason: n for reason, n in sorted(self.skipped.items()) if reason != BRIEFLY},
             "seconds": self.seconds,
         }
 

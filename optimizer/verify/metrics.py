@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ class OutputError:
         scale: largest finite magnitude of the expected value.
         differing: share of elements that are not equal.
         excused: it passes only because the original itself gives anything there.
+        compared: whether any elements were; the figures say nothing where none were.
     """
 
     fault: str = ""
@@ -47,6 +48,7 @@ class OutputError:
     scale: float = 0.0
     differing: float = 0.0
     excused: bool = False
+    compared: bool = True
 
     @property
     def ok(self) -> bool:
@@ -70,23 +72,29 @@ class OutputError:
             max(self.scale, other.scale),
             max(self.differing, other.differing),
             self.excused or other.excused,
+            self.compared or other.compared,
         )
+
+
+def uncompared(fault: str = "") -> OutputError:
+    """What is known of an output of which no element could be compared."""
+    return OutputError(fault, compared=False)
 
 
 def compare_values(expected: Any, actual: Any, tolerance_of: ToleranceOf = network_tolerance) -> OutputError:
     """Compares any two values of a model: tensors, sequences, maps, optionals (``None`` when empty)."""
     if isinstance(expected, (list, tuple)):
         if not isinstance(actual, (list, tuple)) or len(actual) != len(expected):
-            return OutputError(f"a sequence of {len(expected)} became {_kind(actual)}")
+            return uncompared(f"a sequence of {len(expected)} became {_kind(actual)}")
         return _worst(expected, actual, [f"[{i}]" for i in range(len(expected))], tolerance_of)
     if isinstance(expected, dict):
         if not isinstance(actual, dict) or list(actual) != list(expected):
-            return OutputError(f"a map of {len(expected)} became {_kind(actual)}")
+            return uncompared(f"a map of {len(expected)} became {_kind(actual)}")
         labels = [f"[{key!r}]" for key in expected]
         return _worst(_map_values(expected), _map_values(actual), labels, tolerance_of)
     if _is_empty(expected) or _is_empty(actual):
         same = _is_empty(expected) and _is_empty(actual)
-        return OutputError() if same else OutputError(f"{_kind(expected)} became {_kind(actual)}")
+        return uncompared("" if same else f"{_kind(expected)} became {_kind(actual)}")
     left, right = np.asarray(expected), np.asarray(actual)
     return compare_arrays(left, right, tolerance_of(left.dtype))
 
@@ -102,9 +110,11 @@ def compare_arrays(expected: Array, actual: Array, tolerance: Tolerance) -> Outp
     O(elements); everything is computed in float64.
     """
     if expected.shape != actual.shape:
-        return OutputError(f"shape {list(expected.shape)} became {list(actual.shape)}")
+        return uncompared(f"shape {list(expected.shape)} became {list(actual.shape)}")
     if _comparable(expected.dtype) != _comparable(actual.dtype):
-        return OutputError(f"element type {expected.dtype.name} became {actual.dtype.name}")
+        return uncompared(f"element type {expected.dtype.name} became {actual.dtype.name}")
+    if not expected.size:
+        return uncompared()
     if expected.dtype.kind in "OSU":
         return _compare_exactly(expected.astype(str), actual.astype(str))
     if expected.dtype.kind in "biu" or tolerance.unit == 0.0:
@@ -244,11 +254,11 @@ def _worst(
     places: list[str],
     tolerance_of: ToleranceOf,
 ) -> OutputError:
-    worst = OutputError()
+    worst = uncompared()
     for left, right, place in zip(expected, actual, places, strict=True):
         found = compare_values(left, right, tolerance_of)
         if found.fault and not worst.fault:
-            found = OutputError(f"{place}: {found.fault}").worst_of(found)
+            found = replace(found, fault=f"{place}: {found.fault}")
         worst = worst.worst_of(found)
     return worst
 

@@ -13,7 +13,7 @@ from optimizer.ir import Model
 from optimizer.verify.effort import NUMPY_LIMIT
 from optimizer.verify.engines import Engine, EngineError, NumPy, OnnxRuntime
 from optimizer.verify.limits import Limits
-from optimizer.verify.metrics import OutputError, ToleranceOf, compare_values, same_kind
+from optimizer.verify.metrics import OutputError, ToleranceOf, compare_values, same_kind, uncompared
 from optimizer.verify.reference import CHAOTIC, Case, Noise, Reference
 from optimizer.verify.signature import shape_fault
 from optimizer.verify.tolerance import Tolerance, network_tolerance
@@ -126,12 +126,12 @@ class Record:
             self.notes.append(
                 f"output '{name}' depends on random numbers: only its shape and type are compared"
             )
-            found = OutputError(same_kind(expected, actual))
+            found = uncompared(same_kind(expected, actual))
         else:
             found = self.comparer.compare(index, name, expected, actual)
         wrong_shape = shape_fault(self.model, name, actual)
         if found.ok and wrong_shape and not shape_fault(reference.model, name, expected):
-            found = OutputError(wrong_shape)
+            found = uncompared(wrong_shape)
         known = self.errors.get((name, engine.name))
         self.errors[name, engine.name] = found if known is None else known.worst_of(found)
         return found

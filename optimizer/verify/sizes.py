@@ -61,7 +61,7 @@ def find_sizes(
 
     Args:
         run: runs the original at given sizes; ``EngineError`` means that it rejects them.
-        ranges: the sizes that dims may have; others are moved to the nearest of these.
+        ranges: the sizes that dims may have; others are moved to near ones of these.
         tries: attempts at most.
     """
     symbols = symbols_of(model)
@@ -104,7 +104,16 @@ def _elements(model: Model, sizes: Sizes) -> int:
 
 
 def _within(sizes: Sizes, ranges: Mapping[str, SizeRange]) -> Sizes:
-    return {key: ranges[key].nearest(size) if key in ranges else size for key, size in sizes.items()}
+    return {key: _nearest(ranges[key], size) if key in ranges else size for key, size in sizes.items()}
+
+
+def _nearest(limits: SizeRange, size: int) -> int:
+    """A size within the limits; those below the divisor are spread over one, two and three times it.
+
+    A batch of 2 and one of 1 would else be the same, and what holds for one size only would not show.
+    """
+    divisor = limits.divisor
+    return limits.nearest(size if size >= divisor else divisor * (1 + (size - 1) % 3))
 
 
 def _distinct(candidates: Iterator[Sizes]) -> Iterator[Sizes]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from optimizer.io import load
-from optimizer.ir import Model
+from optimizer.ir import Model, TensorType
 from optimizer.verify.effort import NUMPY_LIMIT, PER_SECOND
 from optimizer.verify.engines import EngineError, NumPy, OnnxRuntime, Source
 from optimizer.verify.limits import Limit, Limits
@@ -117,11 +117,25 @@ class Judge:
     def _mute_outputs(self) -> list[str]:
         """A note for each output that says next to nothing, whatever the inputs."""
         reference = self.reference
+        names = [info.name for info in reference.model.graph.sink.outputs] if reference.cases else []
+        constant = "is all but constant on the inputs tried: errors before it may not show"
+        empty = "is empty on the inputs tried: only its shape and type were compared"
         return [
-            f"output '{info.name}' is all but constant on the inputs tried: errors before it may not show"
-            for info in reference.model.graph.sink.outputs
-            if reference.cases and all(_is_mute(case.expected[info.name]) for case in reference.cases)
+            *(f"output '{name}' {empty}" for name in names if self._is_empty(name)),
+            *(
+                f"output '{name}' {constant}"
+                for name in names
+                if all(_is_mute(case.expected[name]) for case in reference.cases)
+            ),
         ]
+
+    def _is_empty(self, name: str) -> bool:
+        """Whether an output never had an element, though it is not declared to have none."""
+        outputs = self.reference.model.graph.sink.outputs
+        declared = next(info.type for info in outputs if info.name == name)
+        shape = declared.shape if isinstance(declared, TensorType) else None
+        values = [case.expected[name] for case in self.reference.cases]
+        return 0 not in (shape or ()) and all(isinstance(v, np.ndarray) and not v.size for v in values)
 
     def _interface_faults(self, model: Model) -> list[str]:
         original = self.reference.model
@@ -142,6 +156,8 @@ class Judge:
         if record.faults or (focus is not None and focus.engine != NumPy.name):
             return "onnxruntime-only", "the executor was not asked: the two differ in onnxruntime already"
         reason = self._run_numpy(record, focus, watch)
+        if all(self._is_empty(info.name) for info in reference.model.graph.sink.outputs):
+            return self._unrun, "every output is empty on the inputs tried"
         if in_runtime:
             return ("onnxruntime-only", reason) if reason else ("full", "")
         return (self._unrun, reason) if reason else ("numpy-only", reference.reason)
@@ -178,7 +194,7 @@ class Judge:
                 return str(error)
             record.compare(engine, index, outputs)
             self._look_upstream(record, index, watch)
-            if record.faults or (focus is None and self._takes_long(chosen, engine.work, record)):
+            if record.faults or (focus is None and self._takes_long(chosen, index, engine.work, record)):
                 break
         return ""
 
@@ -203,13 +219,15 @@ class Judge:
         chosen = [index for index, case in enumerate(cases) if case.seed == 0]
         return sorted(chosen, key=lambda index: cases[index].elements)
 
-    def _takes_long(self, chosen: Sequence[int], work: int, record: Record) -> bool:
+    def _takes_long(self, chosen: Sequence[int], index: int, work: int, record: Record) -> bool:
         """Whether the first of several sizes has to do, judged by what it took."""
         cases = self.reference.cases
         if len(chosen) < 2 or not isinstance(self.reference.engine, OnnxRuntime):
             return False
-        first = cases[chosen[0]]
-        estimate = sum(work * cases[i].elements / max(1, first.elements) for i in chosen) / PER_SECOND
+        first = cases[index]
+        if not first.elements:  # empty inputs say nothing about the work of others
+            return False
+        estimate = sum(work * cases[i].elements / first.elements for i in chosen) / PER_SECOND
         if estimate <= NUMPY_SECONDS:
             return False
         record.notes.append(f"the NumPy executor ran {first.label} only (about {estimate:.0f} s for all)")

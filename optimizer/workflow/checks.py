@@ -42,6 +42,16 @@ class Checks:
         if self._options.verify not in _LESS:
             self._original = model.copy()
 
+    def read_data(self) -> None:
+        """Runs the original on the inputs that were given, so that what does not suit it is found first.
+
+        Raises:
+            UsageError, StorageError: as ``optimizer.io.read_data_sets``, or the model cannot take them.
+        """
+        if self._options.input_data is not None and self._options.verify not in _LESS:
+            with self._phase("verify"):
+                _ = self.judge().reference.cases
+
     def watch(self, ctx: Context) -> None:
         """Has each application checked, and close choices timed, where the options ask for that."""
         mode, measured = self._options.verify, self._options.measure

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
 from optimizer.io import Staged, stage
 from optimizer.io.pause import no_garbage_collection
-from optimizer.ir import Model
+from optimizer.ir import Model, OptimizerError
 from optimizer.options import Options, Source, check_target, size_of
 from optimizer.report import ModelStats, Report, collect, measure
 from optimizer.rewrite import Application, Context, Pipeline, RewriteLog, extensions
+from optimizer.rewrite.log import Key
 from optimizer.workflow.checks import Checks, VerificationFailed
 from optimizer.workflow.phases import Phases
 from optimizer.workflow.preparation import Catalogue, load_source, pipeline_of, prepare, settings_of
@@ -33,8 +35,8 @@ def run(
         VerificationFailed: a comparison failed and could not be, or was not to be, rolled back.
     """
     wanted = None if output is None else Path(output)
-    if wanted is not None:
-        check_target(source, wanted)
+    if output is not None:
+        check_target(source, output)
     with tempfile.TemporaryDirectory(prefix="oinfer-") as folder:
         target = wanted or Path(folder, "result.onnx")
         return _Run(source, options, target, catalogue).execute(wanted is not None)
@@ -49,6 +51,12 @@ def find_first_wrong(
         InvalidModel, UsageError, StorageError: see ``run``.
     """
     return _Run(source, replace(options, verify="off"), Path(), catalogue).first_wrong()
+
+
+class ForeignLog(OptimizerError):
+    """Nothing of a log that was to be replayed could be applied."""
+
+    exit_code = 1
 
 
 class _Run:
@@ -73,9 +81,11 @@ class _Run:
         log = self._options.replay
         ctx.only = None if log is None else frozenset(log.applications)
         pipeline = self._pipeline(ctx)
+        self._checks.read_data()
         with self._phase("optimize"), no_garbage_collection():
             self._checks.watch(ctx)
             report.rounds = pipeline.run(ctx, self._options.instruments)
+        self._require_replayed(ctx)
         staged = self._settle(ctx, pipeline, report)
         try:
             collect(report, ctx, self._asked_for)
@@ -148,14 +158,24 @@ class _Run:
         staged.discard()  # where it has no name of its own
         return replace(report.after, file_bytes=size)
 
+    def _require_replayed(self, ctx: Context) -> None:
+        """Refuses a log of which nothing applies: it is one of another model."""
+        log = self._options.replay
+        missing = [] if log is None else log.missing(ctx.journal.entries)
+        if log is not None and missing and not ctx.rejected and len(missing) == len(set(log.applications)):
+            raise ForeignLog(f"{_unapplied(missing, log)}: the log is that of another model")
+
     def _keep_log(self, ctx: Context, report: Report) -> None:
         """Writes the log, and says what of a log that was replayed could not be applied."""
         options, entries = self._options, ctx.journal.entries
         if options.save_log is not None:
             RewriteLog.of(entries, options.recorded()).write(options.save_log)
         missing = [] if options.replay is None else options.replay.missing(entries)
-        if missing:
-            rule, _, anchor = missing[0]
-            report.warnings.append(
-                f"{len(missing)} rewrites of the log do not apply, first {rule} at {anchor}"
-            )
+        if options.replay is not None and missing:
+            report.warnings.append(_unapplied(missing, options.replay))
+
+
+def _unapplied(missing: Sequence[Key], log: RewriteLog) -> str:
+    rule, _, anchor = missing[0]
+    total = len(set(log.applications))
+    return f"{len(missing)} of {total} rewrites of the log do not apply, first {rule} at {anchor}"

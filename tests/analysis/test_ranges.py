@@ -16,7 +16,11 @@ from optimizer.ir import UsageError
         (SizeRange(1, 64), 0, 1),
         (SizeRange(1, 64), 100, 64),
         (SizeRange(divisor=8), 7, 8),
-        (SizeRange(divisor=8), 3, 0),
+        (SizeRange(divisor=8), 3, 8),
+        (SizeRange(divisor=8), 1, 8),
+        (SizeRange(divisor=8), 0, 8),
+        (SizeRange(), 0, 1),
+        (SizeRange(0, 7, 8), 3, 0),
         (SizeRange(1, divisor=8), 3, 8),
         (SizeRange(10, 30, 8), 100, 24),
         (SizeRange(10, 30, 8), 1, 16),
@@ -25,7 +29,7 @@ from optimizer.ir import UsageError
 def test_the_nearest_size(limits: SizeRange, size: int, nearest: int) -> None:
     assert limits.nearest(size) == nearest
     assert nearest in limits
-    others = [n for n in range(300) if n in limits]
+    others = [n for n in range(1, 300) if n in limits] or [0]
     assert abs(nearest - size) == min(abs(n - size) for n in others)
 
 

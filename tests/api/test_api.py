@@ -18,6 +18,7 @@ from optimizer.cli.optimize import main
 from optimizer.io import parse, to_proto
 from optimizer.ir import OptimizerError
 from optimizer.options import CHOICES
+from optimizer.verify.limits import read_limits
 
 ROOT = Path(__file__).parents[2]
 TEXT = """
@@ -110,6 +111,22 @@ def test_the_code_of_the_readme_runs(path: Path) -> None:
     fired = done.stdout.splitlines()[-1]
     assert "fold-gemm-alpha" in fired
     assert (path.parent / "model.opt.onnx").exists()
+
+
+def test_the_limits_of_the_readme_are_read(tmp_path: Path) -> None:
+    found = re.search(r"```toml\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    assert found is not None
+    (tmp_path / "limits.toml").write_text(found[1])
+    limits = read_limits(tmp_path / "limits.toml")
+    assert limits.of("anything").max_abs_error == limits.of("logits").max_abs_error == 1e-4
+    assert limits.of("logits").top1 == 1.0
+    assert limits.of("sigmoid_0.tmp_0").max_abs_error == 1e-5
+
+
+def test_a_result_says_what_became_of_the_model(path: Path) -> None:
+    result = optimize(path)
+    counts = f"{result.report.before.nodes} -> {result.report.after.nodes} nodes"
+    assert str(result) == f"<Result: {counts}, verified: full>"
 
 
 def test_the_readmes_rules_are_those_of_the_example() -> None:

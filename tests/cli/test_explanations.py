@@ -13,6 +13,7 @@ from optimizer.api import rules_page
 from optimizer.cli import optimize, toolbox
 
 DOCS = Path(__file__).parents[2] / "docs"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "custom_rules.py"
 TEXT = """<ir_version: 9, opset_import: ["" : 17]>
 g (float[N,4] x, float[4,4] w) => (float[N,4] y) { a = MatMul(x, w) b = Softplus(a) y = Add(b, w) }"""
 
@@ -44,16 +45,26 @@ def test_the_answer_names_the_reason(tmp_path: Path, options: list[str], expecte
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    ("name", "expected"),
     [
-        (["--why-not", "fuse-gemm-ad"], "no rule 'fuse-gemm-ad'; did you mean fuse-gemm-add?"),
-        (["--explain", "nothing"], "the result has no node 'nothing'"),
+        ("fuse-gemm-ad", "no rule 'fuse-gemm-ad'; did you mean fuse-gemm-add?"),
+        ("fold-gemm-alpha", "'fold-gemm-alpha' is a function of the whole graph"),
     ],
 )
-def test_unknown_names(tmp_path: Path, options: list[str], expected: str) -> None:
-    status, output = run(tmp_path, *options)
+def test_a_rule_that_is_not_there_is_found_out_before_the_work(
+    tmp_path: Path, name: str, expected: str
+) -> None:
+    status, output = run(tmp_path, "--rules", str(EXAMPLE), "--why-not", name)
     assert status == 2
     assert expected in output
+    assert not (tmp_path / "out.onnx").exists()
+
+
+def test_a_node_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
+    status, output = run(tmp_path, "--explain", "nothing", "--explain", "y")
+    assert status == 0
+    assert "warning: --explain: the result has no node 'nothing'" in output
+    assert "no rule at Add #5 -> 'y'" in output
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ from optimizer.cli.errors import spelled
 from optimizer.cli.optimize import main as oinfer_opt
 from optimizer.cli.toolbox import main as oinfer
 from optimizer.io import parse, save
+from optimizer.report import ModelStats, Report
+from optimizer.report.table import local_summary
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
 TEXT = (
@@ -100,6 +103,33 @@ def test_only_what_says_something_is_printed(model: Path) -> None:
     assert "most often held back" in full
     assert "top-5" not in brief
     assert "rewrites checked one by one: 1" in brief
+    assert "the NumPy executor against the original in onnxruntime: max-abs-error" not in brief
+    assert "the NumPy executor against the original in onnxruntime: max-abs-error" in full
+
+
+def test_what_the_verification_notes_stands_under_what_it_found(tmp_path: Path) -> None:
+    path = tmp_path / "constant.onnx"
+    outputs = [f"y{i}" for i in range(6)]
+    steps = " ".join(f"t{i} = Mul (x, z) {name} = Identity (t{i})" for i, name in enumerate(outputs))
+    listed = ", ".join(f"float[N, 4] {name}" for name in outputs)
+    text = f"{HEAD} g (float[N, 4] x) => ({listed}) <float z = {{0}}> {{ {steps} }}"
+    save(parse(text), path)
+    _, brief = run(path)
+    verified, *notes = brief[brief.index("verified: ") :].splitlines()
+    assert verified.startswith("verified: full")
+    assert notes[0].startswith("note: output 'y0' is all but constant on the inputs tried")
+    assert notes[3:] == ["note: and 3 more with -v"]
+    assert all(f"note: output '{name}'" in run(path, "-v")[1] for name in outputs)
+
+
+def test_how_rewrites_were_checked_is_said_in_words() -> None:
+    stats = ModelStats(0, {}, 0)
+    report = Report(stats, stats, local={"checked": 140, "briefly": 119, "skipped": {"too large": 3}})
+    assert local_summary(report) == (
+        "rewrites checked one by one: 140 (119 of them at one size and scale, as others like them had"
+        " passed at several); not checked: 3 (too large)"
+    )
+    assert local_summary(replace(report, local={"checked": 2, "briefly": 0, "skipped": {}})).endswith(": 2")
 
 
 def test_a_conversion_that_fails_is_one_line_without_source_code(tmp_path: Path) -> None:
@@ -108,6 +138,26 @@ def test_a_conversion_that_fails_is_one_line_without_source_code(tmp_path: Path)
     code, text = run(path, "--opset", "5")
     assert code == 2
     assert text == "error: cannot convert opset 17 to 5: the older one has no Acosh\n"
+
+
+def test_a_conversion_downwards_names_the_step_that_fails(tmp_path: Path) -> None:
+    path = tmp_path / "in.onnx"
+    head = HEAD.replace("17", "12")
+    text = "g (float[2] x, float a) => (float[2] y) { y = Clip (x, a) }"
+    onnx.save(onnx.parser.parse_model(head + text), path)
+    code, text = run(path, "--opset", "9")
+    assert code == 2
+    assert text == (
+        "error: cannot convert opset 12 to 9: onnx's converter cannot take Clip down from opset 11 to 10\n"
+    )
+
+
+def test_help_tells_defaults_and_exit_codes() -> None:
+    text = " ".join(CliRunner().invoke(oinfer_opt, ["--help"], terminal_width=80).output.split())
+    for default in ("[default]", "[balanced]", "[full]", "70 an error of this program", "130, 143"):
+        assert default in text
+    text = CliRunner().invoke(oinfer, ["run", "--help"], terminal_width=80).output
+    assert "[numpy]" in text.partition("--engine")[2]
 
 
 def test_summaries_of_commands_are_not_cut() -> None:

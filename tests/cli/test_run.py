@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from PIL import Image
 
 from optimizer.cli.toolbox import main as oinfer
+from optimizer.cli.walk import find_parting
 from optimizer.io import parse, save
 from optimizer.runtime import registry
 from optimizer.verify import FILLS
@@ -115,7 +116,19 @@ def test_both_engines_agree(net: Path) -> None:
     result = run(net, "--engine", "both")
     assert result.exit_code == 0, result.output
     assert "both engines agree on all 5 tensors" in result.output
+    assert "of the largest magnitude in a tensor" in result.output
     assert "y: float32" in result.output
+
+
+def test_what_is_as_good_as_zero_is_not_the_largest_difference() -> None:
+    graph = parse(f"{HEADER} g (float[2] x) => (float[2] y) {{ t = Sigmoid (x) y = Exp (t) }}").graph
+    nodes = graph.topological()
+    tiny, usual = (node.value() for node in nodes)
+    ours = {tiny: np.float32([0, 1e-40]), usual: np.float32([1, 2])}
+    theirs = {tiny: np.float32([1e-40, 0]), usual: np.float32([1, 2.000002])}
+    found = find_parting(nodes, ours, theirs)
+    assert (found.fault, found.compared, found.where) == ("", 2, "y")
+    assert 0 < found.largest < 1e-5
 
 
 def test_both_engines_show_where_they_part(net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +154,7 @@ def test_stop_at_and_max_nodes_run_less(net: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-5)
     result = run(net, "--max-nodes", 2)
     assert "stopped after 2 nodes" in result.output
-    assert "r: float32" in result.output
+    assert [line.partition(":")[0] for line in result.output.splitlines()[1:]] == ["r"]
     assert "no tensor 'q'" in error_of(run(net, "--stop-at", "q"), 2)
 
 

@@ -17,8 +17,7 @@ from harness import Row, all_rows
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument, RuntimeException
 
 from optimizer.ir import Model, OptimizerError, ValueInfo, verify_graph
-from optimizer.rewrite import Context, Exactness, Rule, RulePass
-from optimizer.rewrite.driver import RuleFailed
+from optimizer.rewrite import Context, Exactness, Rule, RuleFailed, RulePass
 
 FIRES = [row for row in all_rows() if row.after is not None and row.setup.ort]
 SIZES = (0, 1, 2, 3, 5)

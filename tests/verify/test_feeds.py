@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from optimizer.analysis import SizeRange
 from optimizer.io import load, parse, to_proto
 from optimizer.ir import DType, Model
 from optimizer.verify import FILLS, EngineError, FeedMaker, NoFeed, OnnxRuntime, find_sizes, make_feeds
@@ -165,6 +166,23 @@ def test_weights_say_what_a_dim_must_be() -> None:
     seen = []
     find_sizes(model, lambda sizes: seen.append(dict(sizes)))
     assert seen == [{"N": 2, "C": 5, "H": 37, "V": 53}, {"N": 1, "C": 5, "H": 41, "V": 33}]
+
+
+@pytest.mark.parametrize(
+    ("limits", "tried"),
+    [
+        (SizeRange(divisor=8), [16, 8]),
+        (SizeRange(8, 8), [8]),
+        (SizeRange(0, 40, 20), [40, 20]),
+        (SizeRange(1), [2, 1, 4]),
+        (SizeRange(0, 0), [0]),
+    ],
+)
+def test_sizes_keep_to_ranges_are_several_and_not_zero(limits: SizeRange, tried: list[int]) -> None:
+    seen: list[int] = []
+    model = graph("(float[batch, 4] x) => (float[batch, 4] y) { y = Relu (x) }")
+    find_sizes(model, lambda sizes: seen.append(sizes["batch"]), 3, ranges={"batch": limits})
+    assert seen == tried
 
 
 def test_a_model_that_rejects_all_sizes() -> None:

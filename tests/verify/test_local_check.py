@@ -434,7 +434,7 @@ def test_regions_that_look_alike_are_checked_once() -> None:
     model = parse(f"{HEAD} g (float[N] v0) => (float[N] y) {{ {steps} y = Relu (v9) }}")
     _, check = run(model, drop_identity)
     assert check.checked["drop-identity"] == 1
-    assert check.skipped["look like others that were checked"] == 8
+    assert check.skipped["the same as others that were checked"] == 8
 
 
 def test_no_work_left_means_no_check_and_is_said() -> None:

@@ -76,9 +76,21 @@ def test_a_replay_applies_nothing_but_the_log(tmp_path: Path) -> None:
     assert replayed.report.fired.keys() == fired
     assert replayed.report.before.nodes > replayed.report.after.nodes
     small = tmp_path / "small.onnx"
+    save(parse(f"{HEAD} g (float[N] x) => (float[N] y) {{ d = Identity (x) y = Relu (d) }}"), small)
+    partial = optimizer.optimize(small, replay=read_log(log), verify="off")
+    assert any(" rewrites of the log do not apply, first " in text for text in partial.report.warnings)
+
+
+def test_a_log_of_another_model_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    log, out = tmp_path / "log.json", tmp_path / "out.onnx"
+    optimizer.optimize(net(0, tmp_path / "a.onnx"), output=out, save_log=log, verify="off")
+    small, result = tmp_path / "small.onnx", tmp_path / "result.onnx"
     save(parse(f"{HEAD} g (float[N] x) => (float[N] y) {{ y = Relu (x) }}"), small)
-    missing = optimizer.optimize(small, replay=read_log(log), verify="off")
-    assert any("rewrites of the log do not apply" in warning for warning in missing.report.warnings)
+    found = CliRunner().invoke(toolbox, ["replay", str(small), str(log), str(result)])
+    assert found.exit_code == 1, found.output
+    assert "rewrites of the log do not apply, first " in found.output
+    assert not result.exists()
+    assert not list(tmp_path.glob(".*"))
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"oinfer-log": 9}', '{"oinfer-log": 1, "applications": [1]}'])

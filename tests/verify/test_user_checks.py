@@ -70,6 +70,7 @@ THRESHOLDS = [
     ("max_abs_error = 1.0\ntop5 = 0.5", 0),
     ("cosinus = 1.0", 2),
     ("cosine = 'one'", 2),
+    ("max_abs_error = nan", 2),
     ("outputs = 3", 2),
     ("= nothing", 2),
 ]
@@ -81,6 +82,73 @@ def test_thresholds(models: tuple[Path, Path], tmp_path: Path, text: str, code: 
     path.write_text(text)
     found = invoke("check", *models, "--thresholds", path)
     assert found[0] == code, found[1]
+
+
+WRONG_OUTPUTS = [
+    ("[outputs.yy]", "no output is called 'yy'; did you mean 'y'?"),
+    ("[outputs.logits]", "no output is called 'logits'; there are 'y', 'z'"),
+    ("[outputs.y.0.out]", 'a name with dots is quoted: [outputs."y.0.out"]'),
+]
+
+
+@pytest.mark.parametrize(("table", "said"), WRONG_OUTPUTS)
+def test_limits_of_an_output_that_is_not_there(
+    models: tuple[Path, Path], tmp_path: Path, table: str, said: str
+) -> None:
+    path = tmp_path / "limits.toml"
+    path.write_text(f"{table}\nmax_abs_error = 1.0")
+    code, text = invoke("check", *models, "--thresholds", path)
+    assert code == 2
+    assert text.startswith(f"error: {path}: ")
+    assert said in text
+
+
+def test_figures_are_of_one_engine(tmp_path: Path) -> None:
+    """What the engines differ in is no difference of the models; it has a name of its own."""
+    w = RNG.standard_normal((512, 64)).astype(np.float32)
+    path = write(tmp_path / "a.onnx", "(float[N, 512] x) => (float[N, 64] y) { y = MatMul (x, w) }", w=w)
+    found = check_models(path, path)
+    assert found.max_abs_error == 0.0
+    assert found.across_engines is not None
+    assert 0.0 < found.across_engines < 1e-3
+    assert f"max-abs-error 0, max-rel 0, cosine 1, across engines {found.across_engines:.3g} " in str(found)
+    stored = tmp_path / "stored.json"
+    assert invoke("check", path, path, "--json", stored)[0] == 0
+    assert json.loads(stored.read_text())["across_engines"] == found.across_engines
+    moved = write(
+        tmp_path / "b.onnx",
+        "(float[N, 512] x) => (float[N, 64] y) { y = MatMul (x, w) }",
+        w=w * np.float32(1 + 1e-7),
+    )
+    assert invoke("check", path, moved)[0] == 0
+    assert invoke("check", path, moved, "--baseline", stored)[0] == 1
+
+
+def test_the_time_is_not_estimated_by_empty_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = classifier(tmp_path / "a.onnx")
+    for name, size in (("empty", 0), ("one", 1), ("two", 2)):
+        (tmp_path / "data").mkdir(exist_ok=True)
+        np.savez(tmp_path / "data" / f"{name}.npz", x=np.ones((size, 6), np.float32))
+    monkeypatch.setattr("optimizer.verify.whole.PER_SECOND", 10)
+    found = check_models(path, path, data=tmp_path / "data")
+    (note,) = [note for note in found.notes if "executor ran" in note]
+    assert "ran data set one.npz only" in note
+
+
+def test_no_figures_where_nothing_was_compared(models: tuple[Path, Path], tmp_path: Path) -> None:
+    other = write(tmp_path / "c.onnx", "(float[3] q) => (float[3] r) { r = Neg (q) }")
+    code, text = invoke("check", models[0], other)
+    assert code == 1
+    assert text.startswith("different: no elements were compared (verified: none)\n")
+    shape = write(
+        tmp_path / "d.onnx",
+        "(float[N] x) => (float[N, 1] y) { a = Constant<value_ints=[-1, 1]>() y = Reshape (x, a) }",
+    )
+    flat = write(tmp_path / "e.onnx", "(float[N] x) => (float[M] y) { y = Identity (x) }")
+    found = check_models(shape, flat)
+    assert found.verdict == "different"
+    assert found.max_abs_error is None
+    assert "max-abs-error" not in str(found)
 
 
 def test_junit(models: tuple[Path, Path], tmp_path: Path) -> None:

@@ -70,6 +70,25 @@ def test_a_wrong_weight_is_reported_with_its_place() -> None:
     assert found.worst.max_abs > 1e-3
 
 
+def picked(most: int, shape: str) -> bytes:
+    """Gives what is above ``most``: nothing, where that is large."""
+    text = (
+        f"(float[N] x) => (int64[{shape}] y) <float b = {{{most}}}> {{ t = Greater (x, b) y = NonZero (t) }}"
+    )
+    return data(graph(text))
+
+
+def test_empty_outputs_are_not_verified() -> None:
+    assert verify_files(picked(0, "1, M"), picked(0, "1, M")).verified == "full"
+    found = verify_files(picked(1000, "1, M"), picked(1000, "1, M"))
+    assert (found.verified, found.verdict) == ("none", "not compared")
+    assert found.reason == "every output is empty on the inputs tried"
+    assert "output 'y' is empty on the inputs tried: only its shape and type were compared" in found.notes
+    assert found.max_abs_error is None
+    declared_empty = picked(1000, "1, 0")
+    assert verify_files(declared_empty, declared_empty).verified == "full"
+
+
 def test_files_are_taken_as_well(tmp_path: Path) -> None:
     save(graph("(float[N] x) => (float[N] y) { y = Relu (x) }"), tmp_path / "a.onnx")
     save(graph("(float[N] x) => (float[N] y) { y = Abs (x) }"), tmp_path / "b.onnx")
