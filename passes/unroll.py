@@ -44,7 +44,8 @@ def _require_few(ctx: Context, body: Graph, trips: int, extra: int) -> None:
         extra: nodes that take apart and stack what is scanned.
     """
     size = sum(len(scope) for _, scope in body.scopes())
-    grown = trips * size + extra
+    names = sum(node.op == "Identity" for _, scope in body.scopes() for node in scope.nodes)
+    grown = trips * (size - names) + extra  # the Identity that names a result goes with the body
     if trips > MAX_TRIPS or grown > max(MAX_NODES[ctx.settings.objective], size + 1):
         raise Refusal("unrolled it would have more nodes")
     constants = sum(t.nbytes for v in body.constants if (t := body.tensor(v)) is not None)

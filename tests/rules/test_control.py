@@ -142,8 +142,11 @@ ROWS = [
     *rows(
         CONTROL,
         BALANCED,
-        [("once", loop("i64(1)", "bool(true)", ON), "y = Mul(x, x)")],
-        [("grows", loop("i64(3)", "bool(true)", ON), "unrolled it would have more nodes")],
+        [
+            ("once", loop("i64(1)", "bool(true)", ON), "y = Mul(x, x)"),
+            ("as-many", loop("i64(3)", "bool(true)", ON), "a = Mul(x, x) b = Mul(a, a) y = Mul(b, b)"),
+        ],
+        [("grows", loop("i64(4)", "bool(true)", ON), "unrolled it would have more nodes")],
     ),
     *rows(
         CONTROL,
