@@ -13,7 +13,7 @@ import numpy as np
 from optimizer.ir import Node, Value
 from optimizer.rewrite import Match, P, Rewriter
 from optimizer.rewrite.pattern import AnyOf, Op, Term
-from passes.known import FLOATS, constant_of
+from passes.known import FLOATS, constant_of, rank_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,19 @@ def batchnorm_step(inner: Term | str, name: str = "step") -> Op:
 def once(terms: tuple[Op, ...]) -> AnyOf:
     """Any of ``terms``, where its value has a single use."""
     return P.any_of(*(term.once() for term in terms))
+
+
+def scale_and_bias_behind(m: Match, rw: Rewriter) -> tuple[Value, Value]:
+    """Scale and bias of ``norm``, of one number per channel each, that do ``step`` as well.
+
+    Raises:
+        Refusal: ``step`` does not act on channels, or the new constants would take too much room.
+    """
+    rank, channels = rank_of(m, m.x), constant_of(m, m.scale).size
+    affine = affine_of(m, m.step, m.norm.value(), rank).along(m, 1, rank, channels)
+    require_room(m, m.scale)
+    scale = rw.const(m.f64(m.scale) * affine.scale, like=m.scale)
+    return scale, rw.const(m.f64(m.bias) * affine.scale + affine.shift, like=m.scale)
 
 
 def affine_of(m: Match, step: Node, x: Value, rank: int) -> Affine:

@@ -6,9 +6,9 @@ import numpy as np
 
 from optimizer.ir import DType, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
-from passes.affine import affine_of, batchnorm_step, elementwise_step, require_room
+from passes.affine import batchnorm_step, elementwise_step, scale_and_bias_behind
 from passes.idiom_norm import DIFFERENCE, INVERSE_ROOT, ROOT
-from passes.known import constant_of, rank_of, readers_of, shape_of
+from passes.known import readers_of, shape_of
 
 
 @graph_optimizer(
@@ -51,12 +51,7 @@ GROUPNORM = P.GroupNormalization("x", "scale", "bias", name="norm").once()
 def fold_affine_into_groupnorm(m: Match, rw: Rewriter) -> Value:
     """GroupNormalization(x, scale, bias) * k + t -> GroupNormalization(x, scale * k, bias * k + t)"""
     m.require(m.opset() >= 21, "GroupNormalization has one scale per group before opset 21")
-    rank, channels = rank_of(m, m.x), constant_of(m, m.scale).size
-    affine = affine_of(m, m.step, m.norm.value(), rank).along(m, 1, rank, channels)
-    require_room(m, m.scale)
-    new_scale = rw.const(m.f64(m.scale) * affine.scale, like=m.scale)
-    new_bias = rw.const(m.f64(m.bias) * affine.scale + affine.shift, like=m.scale)
-    made: Value = rw.op.GroupNormalization(m.x, new_scale, new_bias, **m.norm.attributes)
+    made: Value = rw.op.GroupNormalization(m.x, *scale_and_bias_behind(m, rw), **m.norm.attributes)
     return made
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from optimizer.ir import DType, Node, Value
 from optimizer.rewrite import Match, P, Rewriter, graph_optimizer
-from passes.affine import affine_of, elementwise_step, require_room
+from passes.affine import affine_of, elementwise_step, require_room, scale_and_bias_behind
 from passes.known import as_stored, axes_of, constant_of, known_sizes, rank_of, shape_of
 from passes.moments import mean_of_squares, require_mean
 
@@ -137,12 +137,7 @@ def fold_affine_into_layernorm(m: Match, rw: Rewriter) -> Value:
 )
 def fold_affine_into_instancenorm(m: Match, rw: Rewriter) -> Value:
     """InstanceNormalization(x, scale, bias) * k + t -> InstanceNormalization(x, scale * k, bias * k + t)"""
-    rank, channels = rank_of(m, m.x), constant_of(m, m.scale).size
-    affine = affine_of(m, m.step, m.norm.value(), rank).along(m, 1, rank, channels)
-    require_room(m, m.scale)
-    new_scale = rw.const(m.f64(m.scale) * affine.scale, like=m.scale)
-    new_bias = rw.const(m.f64(m.bias) * affine.scale + affine.shift, like=m.scale)
-    made: Value = rw.op.InstanceNormalization(m.x, new_scale, new_bias, **m.norm.attributes)
+    made: Value = rw.op.InstanceNormalization(m.x, *scale_and_bias_behind(m, rw), **m.norm.attributes)
     return made
 
 

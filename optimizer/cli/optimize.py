@@ -114,7 +114,8 @@ def _optimize(source: str, output: str, options: dict[str, Any]) -> None:
         parsing.check_writable(name)
     instruments, timing = _instruments(options)
     explainer = Explainer(options["why_not"])
-    instruments.append(explainer)  # unasked too: it holds what would else be taken apart before the end
+    if options["why_not"] or options["explain"]:
+        instruments.append(explainer)
     with _progress(quiet or not sys.stderr.isatty()) as progress:
         result = optimize(
             source, output=output, instruments=instruments, progress=progress, **_keywords(options)

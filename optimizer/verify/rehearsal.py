@@ -1,7 +1,7 @@
 """Runs that would end the process: found out before onnxruntime is asked.
 
 On x86 the smallest integer of 32 or 64 bits divided by -1 is a trap of the processor, and onnxruntime
-does not catch it. Nothing else it is known to do takes its process along.
+does not catch it. What ends it on tensors without elements is looked for in ``demands``.
 """
 
 from __future__ import annotations
